@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from prudent.certification.held_out import HeldOutClassifier
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import model_name
 from prudent.rules.bins import ProbabilityBins, within_limits
@@ -143,25 +143,21 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         """Cells of each class as a pyarrow table: name, scores, rows, share, limits."""
         import pyarrow as pa
 
-        columns: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                *("class", "cell", "from", "to"),
-                *("rows", "positive", "lower", "upper"),
-            )
-        }
-        for label, bins in zip(self._binned_labels(), self._bins, strict=True):
-            n_cells = len(bins.lower)
-            columns["class"] += [label] * n_cells
-            columns["cell"] += [bins.name(cell) for cell in range(n_cells)]
-            ends = [bins.ends(cell) for cell in range(n_cells)]
-            columns["from"] += [low for low, _ in ends]
-            columns["to"] += [high for _, high in ends]
-            columns["rows"] += bins.n_rows.tolist()
-            columns["positive"] += bins.n_positive.tolist()
-            columns["lower"] += bins.lower.tolist()
-            columns["upper"] += bins.upper.tolist()
-        return pa.table(columns)
+        rows = [
+            {
+                "class": label,
+                "cell": bins.name(cell),
+                "from": bins.ends(cell)[0],
+                "to": bins.ends(cell)[1],
+                "rows": int(bins.n_rows[cell]),
+                "positive": int(bins.n_positive[cell]),
+                "lower": float(bins.lower[cell]),
+                "upper": float(bins.upper[cell]),
+            }
+            for label, bins in zip(self._binned_labels(), self._bins, strict=True)
+            for cell in range(len(bins.lower))
+        ]
+        return pa.Table.from_pylist(rows)
 
     def predict_proba_interval(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Exact limits of the probability of each class among rows of the same cell.
@@ -296,26 +292,23 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
             )
         return numbers
 
-    def _limits(self, numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _cells(self, numbers: FloatArray) -> list[tuple[ProbabilityBins, IntArray]]:
+        """Bins with the cell of each row, for each class that has bins."""
         columns = numbers[:, -len(self._bins) :].T
-        cells = [b.cells(s) for b, s in zip(self._bins, columns, strict=True)]
-        both = list(zip(self._bins, cells, strict=True))
+        return [(b, b.cells(own)) for b, own in zip(self._bins, columns, strict=True)]
+
+    def _limits(self, numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        both = self._cells(numbers)
         lower = np.column_stack([bins.lower[cell] for bins, cell in both])
         upper = np.column_stack([bins.upper[cell] for bins, cell in both])
-        if len(self._bins) == 1:
-            lower, upper = (
-                np.column_stack([1 - upper, lower]),
-                np.column_stack([1 - lower, upper]),
-            )
+        if len(both) == 1:
+            lower, upper = np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
         return lower, upper
 
     def _frequencies(self, numbers: FloatArray) -> FloatArray:
         """Share of the class in the cell; without rows there the number as it is."""
-        columns = numbers[:, -len(self._bins) :].T
-        shares = []
-        for bins, own in zip(self._bins, columns, strict=True):
-            cells = bins.cells(own)
-            shares.append(np.where(bins.n_rows[cells] > 0, bins.frequency[cells], own))
-        if len(shares) == 1:
-            return np.column_stack([1 - shares[0], shares[0]])
-        return np.column_stack(shares)
+        both = self._cells(numbers)
+        shares = np.column_stack([bins.frequency[cell] for bins, cell in both])
+        empty = np.column_stack([bins.n_rows[cell] == 0 for bins, cell in both])
+        shares = np.where(empty, numbers[:, -len(both) :], shares)
+        return np.hstack([1 - shares, shares]) if len(both) == 1 else shares

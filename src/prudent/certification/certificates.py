@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from prudent.certification.held_out import answer_scores, class_scores
+from prudent.certification.held_out import Scoring, answer_scores, class_scores
 from prudent.certification.selective import SelectiveClassifier
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
@@ -338,9 +338,10 @@ def certify_thresholds(
         return alarm_bands(rows, positive, terms)
     if positive is not None:
         raise ValueError("certify_thresholds: `positive` is for alarms: leave it out.")
+    scoring: Scoring = "max_probability"
     if selective:
-        return answer_bands(model._answer_scores(X, labels), terms)
-    sureness = answer_scores(model, X, "max_probability")
+        model, scoring = model.estimator_, model._scoring
+    sureness = answer_scores(model, X, scoring)
     wrong = np.asarray(model.predict(X)) != labels
     return answer_bands(AnswerScores.of(sureness, wrong), terms)
 
@@ -812,9 +813,7 @@ def mean_upper_limit(
         shown = f"{bad[0]:g}" if len(bad) else "none"
         raise ValueError(f"losses must be at least one number in [0, 1], got {shown}.")
     check_fraction("level", level)
-    if not isinstance(random_state, np.random.RandomState):
-        random_state = np.random.RandomState(random_state)
-    x = random_state.permutation(x)
+    x = check_random_state(random_state).permutation(x)
     n, needed = len(x), math.log(1 / level)
     seen = np.arange(1, n + 1)
     mean = (0.5 + np.cumsum(x)) / (seen + 1)

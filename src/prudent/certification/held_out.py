@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -153,27 +153,28 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         self._unlearned = np.setdiff1d(self._unlearned, y).tolist()
         if self._unlearned and (y == y[0]).all():
             raise ValueError(
-                f"{self._lost(self._unlearned)}, so one class alone is left to learn. "
-                f"{REDRAWN}"
+                f"{type(self).__name__}: {self._lost(self._unlearned)}, so one class "
+                f"alone is left to learn. {REDRAWN}"
             )
         if self._unlearned:
             # Their held-out rows count as wrong, as future ones will.
-            warnings.warn(
-                f"{self._lost(self._unlearned)}, so these rows are never answered "
-                f"right, and count as wrong. {REDRAWN}",
-                PrudentWarning,
-                stacklevel=5,
+            lost = self._lost(self._unlearned)
+            self._warn(
+                f"{lost}, so these rows are never answered right, and count as wrong. "
+                f"{REDRAWN}",
+                stacklevel=6,
             )
 
     def _lost(self, labels: list[Any]) -> str:
         """Name the classes of which the draw held out every row."""
-        named = ", ".join(map(shown, labels[:MOST_NAMED]))
-        if len(labels) > MOST_NAMED:
-            named += f" and {len(labels) - MOST_NAMED} more"
+        named = named_first([shown(label) for label in labels])
         classes = "class" if len(labels) == 1 else "classes"
-        return (
-            f"{type(self).__name__}: no row of {classes} {named} is outside the "
-            "held-out part"
+        return f"no row of {classes} {named} is outside the held-out part"
+
+    def _warn(self, text: str, stacklevel: int = 5) -> None:
+        """Warn of what the promise lacks, as the caller of `fit` or of a copy."""
+        warnings.warn(
+            f"{type(self).__name__}: {text}", PrudentWarning, stacklevel=stacklevel
         )
 
     @available_if(_has_probabilities)
@@ -206,6 +207,13 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             if inner.classifier_tags is not None:
                 tags.classifier_tags = inner.classifier_tags
         return tags
+
+
+def named_first(names: Sequence[str]) -> str:
+    """The first names of a list that may be long."""
+    more = len(names) - MOST_NAMED
+    also = f" and {more} more" if more > 0 else ""
+    return f"{', '.join(names[:MOST_NAMED])}{also}"
 
 
 def refuse_fit_parameters(name: str, given: Mapping[str, Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Real
@@ -22,7 +21,7 @@ from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import model_name, probability_columns
 from prudent.estimator_tools.subgroups import SubgroupsOption
-from prudent.exceptions import InfeasibleError, PrudentWarning
+from prudent.exceptions import InfeasibleError
 from prudent.rules.bands import ThresholdBands, alarm_bands
 from prudent.rules.make import ClassErrors, class_scores_of
 from prudent.rules.rule import Rule, Terms
@@ -321,32 +320,27 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         if self.flagged_share is not None and "flagged share" not in quantities:
             level = (1 - self.confidence) / 2
             most = most_wrong(self.n_calibration_, float(self.flagged_share), level)
-            warnings.warn(
-                f"{type(self).__name__}: flagged_share={self.flagged_share:g} is not "
-                f"promised: {rule.record['flagged']} of {self.n_calibration_} held-out "
-                f"rows get the label, at most {max(most, 0)} would prove it.",
-                PrudentWarning,
-                stacklevel=4,
+            self._warn(
+                f"flagged_share={self.flagged_share:g} is not promised: "
+                f"{rule.record['flagged']} of {self.n_calibration_} held-out rows get "
+                f"the label, at most {max(most, 0)} would prove it."
             )
+        calibration = rule.calibration
         for promise in rule.guarantees if rule.kind == "sets" else ():
             if promise.evidence["rank"] == 0:
-                limit = rule.record["limits"][promise.scope]
-                calibration = rule.calibration
                 assert isinstance(calibration, ClassErrors)
                 inside = calibration.memberships
+                limit = rule.record["limits"][promise.scope]
                 each = Terms(confidence=promise.confidence).each(
                     len(rule.guarantees),
                     overlap=inside is not None and inside.overlap,
                 )
                 also = f" with {promise.subgroup}" if promise.subgroup else ""
-                needed = fewest_rows(limit, each)
-                n = promise.evidence["calibration rows"]
-                warnings.warn(
-                    f"{type(self).__name__}: class {shown(promise.scope)}{also} has "
-                    f"{n} held-out rows, too few to rule it out ({needed} are needed "
-                    f"for {limit:g}); it is in every set.",
-                    PrudentWarning,
-                    stacklevel=4,
+                self._warn(
+                    f"class {shown(promise.scope)}{also} has "
+                    f"{promise.evidence['calibration rows']} held-out rows, too few to "
+                    f"rule it out ({fewest_rows(limit, each)} are needed for "
+                    f"{limit:g}); it is in every set."
                 )
         return super()._adopt(rule)
 
@@ -373,7 +367,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         for label, limit in max_class_error.items():
             if label in self._unlearned:
                 raise ValueError(
-                    f"{self._lost([label])}, so its error cannot be limited. {REDRAWN}"
+                    f"{type(self).__name__}: {self._lost([label])}, so its error "
+                    f"cannot be limited. {REDRAWN}"
                 )
             if label not in labels:
                 raise ValueError(

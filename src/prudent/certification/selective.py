@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import replace
 from typing import Any, Self
 
@@ -12,18 +11,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from prudent.certification.held_out import (
-    MOST_NAMED,
     HeldOutClassifier,
     Scoring,
     answer_scores,
     check_scoring,
+    named_first,
 )
 from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.types import BoolArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import probability_columns
 from prudent.estimator_tools.subgroups import SubgroupsOption
-from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, answer_bands
 from prudent.rules.make import CellErrors, SelectiveError, unproved_share
 from prudent.rules.rule import Rule
@@ -353,17 +351,11 @@ class SelectiveClassifier(HeldOutClassifier):
                 f"{shown(self.reject_label)}."
             )
         self._scoring, self._reject_label = self.scoring, self.reject_label
+        sureness = answer_scores(self.estimator_, X, self._scoring)
+        wrong = np.asarray(self.estimator_.predict(X) != y)
         if self._memberships is None:
-            return self._answer_scores(X, y)
-        sureness = answer_scores(self.estimator_, X, self._scoring)
-        wrong = np.asarray(self.estimator_.predict(X) != y)
+            return AnswerScores.of(sureness, wrong)
         return CellErrors.of(sureness, wrong, self._memberships, self._terms)
-
-    def _answer_scores(self, X: Any, y: NDArray[Any]) -> AnswerScores:
-        """How sure the answer to each row is, and which answers are wrong."""
-        sureness = answer_scores(self.estimator_, X, self._scoring)
-        wrong = np.asarray(self.estimator_.predict(X) != y)
-        return AnswerScores.of(sureness, wrong)
 
     def _rule(self, scores: AnswerScores | CellErrors) -> Rule:
         if isinstance(scores, CellErrors):
@@ -396,62 +388,45 @@ class SelectiveClassifier(HeldOutClassifier):
             self.cells_ = [cell_name(cell, rule.subgroups) for cell in rule.cells]
         self.n_answered_, self.n_wrong_ = rule.record["answered"], rule.record["wrong"]
         self.answered_share_ = self.n_answered_ / self.n_calibration_
-        if self.n_answered_ == 0:
-            warnings.warn(
-                f"SelectiveClassifier: {self._why_nothing()}",
-                PrudentWarning,
-                stacklevel=4,
-            )
-        elif isinstance(rule.calibration, CellErrors):
-            assert self.error_rate is not None
-            self._warn_of_small_cells(rule.calibration.too_small(self.error_rate))
-        elif self.answered_share is not None:
-            self._warn_of_share(rule, float(self.answered_share))
+        lacking = self._lacking(rule)
+        if lacking is not None:
+            self._warn(lacking)
         return super()._adopt(rule)
 
-    def _warn_of_share(self, rule: Rule, share: float) -> None:
-        """Say why the answered share asked for is not promised, if it is not."""
-        reason = unproved_share(rule, share, alone=self.error_rate is None)
-        if reason is not None:
-            warnings.warn(
-                f"SelectiveClassifier: answered_share={share:g}: {reason}; it is not "
-                "promised.",
-                PrudentWarning,
-                stacklevel=5,
-            )
-
-    def _warn_of_small_cells(self, too_small: dict[str, tuple[int, int]]) -> None:
-        """Say which rows are never answered, and what they would need."""
-        if not too_small:
-            return
-        named = [
-            f"{name} ({n} held-out rows, needs {needed})"
-            for name, (n, needed) in too_small.items()
-        ]
-        more = len(named) - MOST_NAMED
-        also = f" and {more} more" if more > 0 else ""
-        warnings.warn(
-            "SelectiveClassifier: too few rows to prove the error rate, never "
-            f"answered: {', '.join(named[:MOST_NAMED])}{also}.",
-            PrudentWarning,
-            stacklevel=5,
-        )
-
-    def _why_nothing(self) -> str:
-        """Why no row is answered."""
+    def _lacking(self, rule: Rule) -> str | None:
+        """What the held-out rows do not prove of what was asked for; None: nothing."""
         n = self.n_calibration_
-        if self.error_rate is None:
+        if self.error_rate is None and self.n_answered_ == 0:
             return (
                 f"`answered_share={self.answered_share:g}` answers none of {n} "
                 "held-out rows, because scores are equal or rows are few; nothing is "
                 "promised."
             )
-        fewest = fewest_rows(self.error_rate, self.confidence)
-        return (
-            f"no threshold certifies an error rate <= {self.error_rate:g} with "
-            f"confidence {self.confidence:g} on {n} held-out rows (at least {fewest} "
-            "rows without an error are needed); nothing is answered."
-        )
+        if self.error_rate is not None and self.n_answered_ == 0:
+            fewest = fewest_rows(self.error_rate, self.confidence)
+            return (
+                f"no threshold certifies an error rate <= {self.error_rate:g} with "
+                f"confidence {self.confidence:g} on {n} held-out rows (at least "
+                f"{fewest} rows without an error are needed); nothing is answered."
+            )
+        if isinstance(rule.calibration, CellErrors):
+            assert self.error_rate is not None
+            small = rule.calibration.too_small(self.error_rate)
+            named = [
+                f"{name} ({own} held-out rows, needs {needed})"
+                for name, (own, needed) in small.items()
+            ]
+            if named:
+                return (
+                    "too few rows to prove the error rate, never answered: "
+                    f"{named_first(named)}."
+                )
+        elif self.answered_share is not None:
+            share, alone = float(self.answered_share), self.error_rate is None
+            reason = unproved_share(rule, share, alone=alone)
+            if reason is not None:
+                return f"answered_share={share:g}: {reason}; it is not promised."
+        return None
 
 
 def _or_rejected(
