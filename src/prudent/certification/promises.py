@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prudent.core.assumptions import Assumption
@@ -92,20 +92,7 @@ def error_rate_under_priors(
     # What is promised of absent classes does not matter.
     used = [g for g in by_class if upper.get(g.scope, 1.0) > 0]
     _check_same_rows(used)
-    return _mixed_promise(bound, used, *_joint(used))
-
-
-def _mixed_promise(
-    bound: float,
-    used: Sequence[Guarantee],
-    confidence: float | None,
-    average_over: AverageOver | None,
-    as_they_hold: tuple[str, ...],
-) -> Guarantee:
-    """Error rate over all classes, from promises on each and limits of their shares.
-
-    `as_they_hold` says how the promise of each class holds, where they differ.
-    """
+    confidence, average_over, as_they_hold = _joint(used)
     # A sentence with a number of one promise stays as it is.
     assumed = dict.fromkeys(
         assumption if assumption == sentence else sentence

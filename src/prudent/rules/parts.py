@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from numbers import Real
 from typing import Any
 
@@ -63,36 +63,37 @@ class Factor:
     @property
     def names(self) -> list[str]:
         """Names of the parts."""
-        names = [f"{self.name}={_text(value)}" for value in self.values]
+        return [name for name, _ in self._parts]
+
+    @property
+    def conditions(self) -> list[dict[str, Any]]:
+        """The parts as a rule file spells them."""
+        return [{"column": self.name, **condition} for _, condition in self._parts]
+
+    @property
+    def _parts(self) -> list[tuple[str, dict[str, Any]]]:
+        """Name and condition of each part."""
+        parts = [(f"{self.name}={_text(v)}", {"is": v}) for v in self.values]
         if self.bounds:
-            low, high = _text(self.bounds[0]), _text(self.bounds[-1])
-            between = [
-                f"{_text(a)}<={self.name}<{_text(b)}"
-                for a, b in zip(self.bounds[:-1], self.bounds[1:], strict=True)
-            ]
-            names = [f"{self.name}<{low}", *between, f"{self.name}>={high}"]
-        return [*names, f"{self.name}={MISSING}"] if self.has_missing else names
+            ends = pairwise((-math.inf, *self.bounds, math.inf))
+            parts = [self._band(low, high) for low, high in ends]
+        if self.has_missing:
+            parts.append((f"{self.name}={MISSING}", {"is": None}))
+        return parts
+
+    def _band(self, low: float, high: float) -> tuple[str, dict[str, Any]]:
+        """Name and condition of the numbers from one on that lie below another."""
+        start, end = {"from": text_of_double(low)}, {"below": text_of_double(high)}
+        if low == -math.inf:
+            return f"{self.name}<{_text(high)}", end
+        if high == math.inf:
+            return f"{self.name}>={_text(low)}", start
+        return f"{_text(low)}<={self.name}<{_text(high)}", start | end
 
     @property
     def holds_numbers(self) -> bool:
         """Whether the cells of the column are compared as numbers."""
         return bool(self.bounds) or any(isinstance(v, float) for v in self.values)
-
-    @property
-    def conditions(self) -> list[dict[str, Any]]:
-        """The parts as a rule file spells them."""
-        spelled: list[dict[str, Any]] = [
-            {"column": self.name, "is": value} for value in self.values
-        ]
-        if self.bounds:
-            ends = [text_of_double(bound) for bound in self.bounds]
-            low = [{}, *({"from": end} for end in ends)]
-            high = [*({"below": end} for end in ends), {}]
-            spelled = [
-                {"column": self.name, **a, **b} for a, b in zip(low, high, strict=True)
-            ]
-        missing = {"column": self.name, "is": None}
-        return [*spelled, missing] if self.has_missing else spelled
 
     def learned(self, cells: Cells) -> Factor:
         """The factor with the values of these cells."""
@@ -308,29 +309,21 @@ def _factor_from(conditions: Sequence[Mapping[str, Any]]) -> tuple[Factor, list[
             f"`subgroups` of the rule compare {name!r:.40} as words, as numbers or in "
             "bands, and may do so in only one of these ways."
         )
-    ends = chain.from_iterable((own["from"], own["below"]) for own in bands)
-    bounds = tuple(sorted({end for end in ends if math.isfinite(end)}))
-    known = tuple(sorted(values)) if not bounds else tuple(range(len(bounds) + 1))
-    factor = Factor(name, bounds, known, has_missing)
-    place = {value: at for at, value in enumerate(known)} | {None: len(known)}
-    if not bounds:
-        return factor, [place[own["is"]] for own in conditions]
-    starts = {start: at for at, start in enumerate((-math.inf, *bounds))}
-    codes = []
-    for own in conditions:
-        if "is" in own:
-            codes.append(len(known))
-            continue
-        at = starts[own["from"]]
-        end = bounds[at] if at < len(bounds) else math.inf
+    ends = {end for own in bands for end in (own["from"], own["below"])}
+    bounds = tuple(sorted(filter(math.isfinite, ends)))
+    keys: tuple[Any, ...] = (-math.inf, *bounds) if bounds else tuple(sorted(values))
+    for own in bands:
+        end = (*bounds, math.inf)[keys.index(own["from"])]
         if own["below"] != end:
             raise ValueError(
                 f"the bands of {name!r:.40} in `subgroups` of the rule overlap: one "
                 f"goes from {own['from']:g} below {own['below']:g}, another ends or "
                 f"begins at {end:g}."
             )
-        codes.append(at)
-    return factor, codes
+    known = tuple(range(len(keys))) if bounds else keys
+    place = {key: at for at, key in enumerate((*keys, None))}
+    codes = [place[own.get("is", own.get("from"))] for own in conditions]
+    return Factor(name, bounds, known, has_missing), codes
 
 
 def _checked(condition: Any) -> dict[str, Any]:

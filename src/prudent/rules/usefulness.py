@@ -7,7 +7,11 @@ these scores tell what m rows held out later would let it do: the share of rows 
 answers, the size of its sets, or the error of the classes without a limit.
 
 Every function returns two numbers, of which larger is better; the second decides where
-the first is equal.
+the first is equal. It takes what a candidate says of n training rows out of fold:
+`sureness` (n,) says how sure the answer to each is and `wrong` (n,) whether that answer
+is wrong; `scores` (n, n_classes) are the plausibility of each class, `codes` (n,) the
+places of the labels. `n_held_out` is the number m of rows that will be held out;
+`confidence` is that of all that is promised.
 """
 
 from __future__ import annotations
@@ -53,23 +57,9 @@ def answers_usefulness(
 ) -> Usefulness:
     """Share of rows that a promise of few wrong answers lets a classifier answer.
 
-    Parameters
-    ----------
-    sureness : ndarray of shape (n,)
-        How sure the answer to each training row is, out of fold.
-    wrong : ndarray of bool, shape (n,)
-        Whether that answer is wrong.
-    n_held_out : int
-        Rows m that will be held out.
-    rate, confidence : float
-        Error rate promised among answered rows, and with which confidence.
-
-    Returns
-    -------
-    tuple of two floats
-        Mean, over 40 draws with replacement of m of the rows, of the share of all n
-        rows above the threshold that the drawn rows certify; and minus the mean over
-        k of the error rate of the k surest rows.
+    The mean, over 40 draws with replacement of m of the rows, of the share of all n
+    rows above the threshold that the drawn rows certify for the error rate `rate`; and
+    minus the mean over k of the error rate of the k surest rows.
 
     Examples
     --------
@@ -92,21 +82,9 @@ def answers_usefulness(
 def surest_usefulness(
     sureness: FloatArray, wrong: BoolArray, *, share: float
 ) -> Usefulness:
-    """How few of the answers to the surest share of the rows are wrong.
+    """How few of the answers to the surest share of the rows, in (0, 1], are wrong.
 
-    Parameters
-    ----------
-    sureness : ndarray of shape (n,)
-        How sure the answer to each training row is, out of fold.
-    wrong : ndarray of bool, shape (n,)
-        Whether that answer is wrong.
-    share : float
-        Share of the rows that will be answered, in (0, 1].
-
-    Returns
-    -------
-    tuple of two floats
-        Minus the error rate of the ceil(share n) surest rows; and minus that of all.
+    Minus the error rate of the ceil(share n) surest rows; and minus that of all.
     """
     rows = AnswerScores.of(sureness, wrong)
     k = max(1, math.ceil(share * rows.n_rows - DIGIT))
@@ -121,27 +99,12 @@ def sets_usefulness(
     by_class: bool,
     confidence: float | None,
 ) -> Usefulness:
-    """How small the sets are that hold the label of a row at a promised rate.
+    """How small the sets are that miss the label of a row at a promised rate.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_classes)
-        Plausibility of each class of each training row, out of fold.
-    codes : ndarray of shape (n,)
-        Class of each row.
-    rates : float or sequence of shape (n_classes,)
-        Miss rate promised, in (0, 1), or that of each class.
-    by_class : bool
-        Whether it is promised for each class.
-    confidence : float or None
-        Of each promise; None: on average.
-
-    Returns
-    -------
-    tuple of two floats
-        Minus the mean size of the sets of these rows, cut as if the same rows
-        calibrated and never empty; and minus the share of rows whose most plausible
-        class is wrong.
+    Minus the mean size of the sets of these rows, cut as if the same rows calibrated
+    and never empty; and minus the share of rows whose most plausible class is wrong.
+    The miss rate is promised over all rows or `by_class`, where `rates` may be that of
+    each class, with `confidence` each or on average (None).
     """
     own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
     n_classes = scores.shape[1]
@@ -173,26 +136,13 @@ def class_errors_usefulness(
 ) -> Usefulness:
     """How few rows of the other classes are lost to limits of the error of some.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, n_classes)
-        Score of each class of each training row, out of fold.
-    codes : ndarray of shape (n,)
-        Class of each row.
-    n_held_out : int
-        Rows m that will be held out, m_c = n_c m / n of a class of n_c rows.
-    limits : mapping of int to float
-        Largest error of each class limited, the most important first; not all classes.
-    confidence : float
-        Of all limits at once.
+    `limits` are the largest error of each class limited, the most important first; not
+    of all classes. Of a class of n_c rows m_c = n_c m / n will be held out.
 
-    Returns
-    -------
-    tuple of two floats
-        Minus the share of rows of the other classes that get a wrong label, where a
-        class c is predicted from its score of rank max(1, floor(k (n_c + 1) /
-        (m_c + 1))) on, k the rank that m_c held-out rows would take; and minus the
-        share of rows whose best-scored class is wrong.
+    Minus the share of rows of the other classes that get a wrong label, where a class
+    c is predicted from its score of rank max(1, floor(k (n_c + 1) / (m_c + 1))) on, k
+    the rank that m_c held-out rows would take; and minus the share of rows whose
+    best-scored class is wrong.
     """
     n = len(codes)
     each = confidence ** (1 / len(limits))
