@@ -44,7 +44,7 @@ GIVEN = FrozenEstimator(GivenProbability().fit([[0.1], [0.9]], [0, 1]))
 def test_reference_cells():
     i = np.arange(60)
     scores = np.round((7 * i % 60) / 60, 2)
-    bins = ProbabilityBins.of(scores, (11 * i % 13) < 12 * scores, 4, 0.95)
+    bins = ProbabilityBins(scores, (11 * i % 13) < 12 * scores, 4, 0.95)
     assert bins.edges.tolist() == [0.25, 0.5, 0.75]
     assert bins.n_rows.tolist() == [15, 0, 14, 0, 14, 0, 14]
     assert bins.n_positive.tolist() == [3, 0, 3, 0, 10, 0, 11]
@@ -66,7 +66,7 @@ few_scores = st.sampled_from([0.0, 0.1, 0.3, 0.3 + 1e-12, 0.7, 1.0])
 def test_cells_are_those_of_counted_rows(rows, n_bins):
     scores = np.array([s for s, _ in rows])
     positive = np.array([p for _, p in rows])
-    bins = ProbabilityBins.of(scores, positive, n_bins, 0.9)
+    bins = ProbabilityBins(scores, positive, n_bins, 0.9)
     ends = np.concatenate([[-np.inf], bins.edges, [np.inf]])
     filled = np.count_nonzero(bins.n_rows)
     for cell in range(len(bins.lower)):
@@ -124,7 +124,7 @@ def test_limits_hold_in_all_cells_at_once(values):
         if values is not None:
             scores = np.floor(scores * values) / values
         positive = rng.random(m) < scores**2
-        bins = ProbabilityBins.of(scores, positive, 5, 0.95)
+        bins = ProbabilityBins(scores, positive, 5, 0.95)
         ends = np.concatenate([[0.0], bins.edges, [1.0]])
         for cell in np.flatnonzero(bins.n_rows):
             low, high = ends[cell // 2], ends[cell // 2 + 1]

@@ -261,7 +261,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         each = 1 - (1 - self.confidence) / len(labels)
         places = [self.classes_.tolist().index(label) for label in labels]
         return tuple(
-            ProbabilityBins.of(
+            ProbabilityBins(
                 rows.scores[:, place], rows.codes == place, self.n_bins_, each
             )
             for place in places

@@ -143,7 +143,7 @@ class ReliabilityDisplay(Display):
                 f"{int(np.isnan(numbers).sum())} of {len(numbers)} rows have no number."
             )
         n_bins = n_bins or max(2, round(len(numbers) ** (1 / 3)))
-        bins = ProbabilityBins.of(numbers, positive, n_bins, confidence)
+        bins = ProbabilityBins(numbers, positive, n_bins, confidence)
         ends = [bins.ends(cell) for cell in range(len(bins.lower))]
         cells = pa.table(
             {

@@ -10,7 +10,6 @@ exact limits for theirs of Hoeffding).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,21 @@ BINS = (
 STEPS = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProbabilityBins:
     """Limits of the probability of one class by the score of a row.
 
     Cells are the open intervals between the edges and the edges themselves, in turn:
     cell 2 i lies below edge i, cell 2 i + 1 is edge i.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        Of held-out rows; each bin has about as many of them.
+    positive : ndarray of bool, shape (n,)
+        Which rows are of the class.
+    n_bins : int
+    confidence : float
+        That all limits are true at once.
 
     Attributes
     ----------
@@ -47,39 +55,29 @@ class ProbabilityBins:
         Limits of the probability; 0 and 1 in a cell without rows.
     """
 
-    edges: FloatArray
-    n_rows: IntArray
-    n_positive: IntArray
-    lower: FloatArray
-    upper: FloatArray
-
-    @classmethod
-    def of(
-        cls, scores: FloatArray, positive: BoolArray, n_bins: int, confidence: float
-    ) -> ProbabilityBins:
-        """Bins of scores (n,) with about as many rows each, and their limits."""
+    def __init__(
+        self, scores: FloatArray, positive: BoolArray, n_bins: int, confidence: float
+    ) -> None:
         ranks = np.ceil(np.arange(1, n_bins) * (len(scores) + 1) / n_bins)
         places = np.clip(ranks.astype(np.intp), 1, len(scores)) - 1
-        edges = np.unique(np.sort(scores)[places])
-        n_cells = 2 * len(edges) + 1
-        cell = cells_between(edges, scores)
-        n_rows = np.bincount(cell, minlength=n_cells)
-        n_positive = np.bincount(cell[positive], minlength=n_cells)
-        lone = (np.arange(n_cells) % 2 == 1) & (n_rows == 1)
-        n_rows[lone] = n_positive[lone] = 0
-        n_filled = max(int(np.count_nonzero(n_rows)), 1)
+        self.edges = np.unique(np.sort(scores)[places])
+        n_cells = 2 * len(self.edges) + 1
+        cell = self.cells(scores)
+        self.n_rows = np.bincount(cell, minlength=n_cells)
+        self.n_positive = np.bincount(cell[positive], minlength=n_cells)
+        lone = (np.arange(n_cells) % 2 == 1) & (self.n_rows == 1)
+        self.n_rows[lone] = self.n_positive[lone] = 0
+        n_filled = max(int(np.count_nonzero(self.n_rows)), 1)
         tail = -np.expm1(np.log(confidence) / n_filled) / 2
-        return cls(
-            edges=edges,
-            n_rows=n_rows,
-            n_positive=n_positive,
-            lower=1 - upper_limits(n_rows - n_positive, n_rows, level=tail),
-            upper=upper_limits(n_positive, n_rows, level=tail),
-        )
+        others = self.n_rows - self.n_positive
+        self.lower = 1 - upper_limits(others, self.n_rows, level=tail)
+        self.upper = upper_limits(self.n_positive, self.n_rows, level=tail)
 
     def cells(self, scores: FloatArray) -> IntArray:
-        """Cell of each score (n,)."""
-        return cells_between(self.edges, scores)
+        """Cell of each score (n,): twice the edges below, and one more on an edge."""
+        below = np.searchsorted(self.edges, scores, side="left")
+        cells: IntArray = below + np.searchsorted(self.edges, scores, side="right")
+        return cells
 
     @property
     def frequency(self) -> FloatArray:
@@ -157,11 +155,3 @@ def within_limits(
     quoted = quoted + np.sign(rest) * np.minimum(np.abs(rest), space) * shares
     normalised: FloatArray = quoted / quoted.sum(axis=1, keepdims=True)
     return normalised
-
-
-def cells_between(edges: FloatArray, scores: FloatArray) -> IntArray:
-    """Cell of each score (n,): twice the edges below it, and one more on an edge."""
-    below = np.searchsorted(edges, scores, side="left")
-    at_most = np.searchsorted(edges, scores, side="right")
-    cells: IntArray = below + at_most
-    return cells
