@@ -341,15 +341,15 @@ def test_false_alarms_are_counted_against_the_rejector_of_the_own_class(iris):
     X, y = iris
     comparison = compare(X, y, methods=("rejection",), baselines=())
     found = comparison.rows[0]
-    at_rate = found.false_alarms.levels.index(0.05)
+    curve = comparison.to_dict()["rows"][0]["false_alarms"]
     missed = sum(promise.violations for promise in found.own)
-    assert found.false_alarms.false_alarms[at_rate] == missed
+    assert curve["false_alarms"][curve["levels"].index(0.05)] == missed
     assert missed == pytest.approx(150 * (1 - found.sets.coverage))
 
 
 def test_shift_of_length_zero_is_the_out_of_fold_error(comparison):
-    for found in comparison.rows:
-        assert found.shift.errors[0] == pytest.approx(found.error)
+    for found in comparison.to_dict()["rows"]:
+        assert found["shift"]["errors"][0] == pytest.approx(found["error"])
 
 
 @pytest.mark.parametrize("n_features", [3, 60])

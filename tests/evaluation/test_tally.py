@@ -1,9 +1,11 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from prudent.evaluation.frame import Measured, Tally
-from prudent.evaluation.rows import _false_alarm_curve
+from prudent.evaluation.frame import Measured, Tally, false_alarms
+from prudent.evaluation.records import Findings
 
 TRUE = np.array([0, 0, 1, 2, 2, 2])
 PREDICTED = np.array([0, 1, 1, 2, 0, 2])
@@ -83,7 +85,15 @@ def test_false_alarms_are_shares_of_the_rows_of_folds_with_p_values():
         measured.add("fit seconds", 1.0, 1)
         if alarms is not None:
             measured.add("false alarms at", alarms, 75, at=[0.05, 0.1])
-        folds.append(measured.table(1, fold))
-    curve = _false_alarm_curve(pa.concat_tables(folds), 1)
-    assert (curve.levels, curve.false_alarms) == ((0.05, 0.1), (3.0, 5.0))
-    assert curve.n == 75
+        table = measured.table(1, fold)
+        folds.append(table.set_column(0, "method", [["best"] * len(table)]))
+    found = Findings(
+        data=None,
+        settings=SimpleNamespace(n_repeats=1),
+        rows=(),
+        folds=(),
+        versions={},
+        measured=pa.concat_tables(folds),
+    )
+    assert false_alarms(found, "best") == {0.05: (3.0, 75.0), 0.1: (5.0, 75.0)}
+    assert false_alarms(found, "other") == {}

@@ -1,6 +1,7 @@
 """Comparisons to be rendered: a real one, and one with hostile names."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.datasets import load_iris
 
@@ -8,11 +9,13 @@ from prudent import Comparison, Guarantee, compare
 from prudent.core.assumptions import Assumption
 from prudent.core.checks import PromiseCheck
 from prudent.evaluation.records import (
-    CalibrationPath,
+    ALARMS,
+    CALIBRATION,
+    MOVED,
+    SCHEMA,
     ClassRate,
     Data,
     Failure,
-    FalseAlarmCurve,
     FoldScore,
     Frontier,
     MethodRow,
@@ -20,7 +23,6 @@ from prudent.evaluation.records import (
     RequestedPromise,
     Sets,
     Settings,
-    ShiftCurve,
 )
 
 METHODS = ("optimistic", "minimax", "calibrated", "imprecise", "rejection")
@@ -99,7 +101,26 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
             about_rows=True,
             decided={row.method: (0.9, 0.8, 0.1) for row in rows},
         ),
+        measured=pa.Table.from_pylist(
+            [
+                {"method": row.method, "asked": False} | item
+                for row in rows
+                for item in _curves(n_folds, rng)
+            ],
+            schema=SCHEMA,
+        ),
     )
+
+
+def _curves(n_folds, rng):
+    for shift in np.linspace(0, 2, 9).tolist():
+        count = float(rng.integers(2000))
+        yield {"quantity": MOVED, "at": shift, "count": count, "n": 2000}
+    for level, count in ((0.01, 9), (0.1, 101)):
+        yield {"quantity": ALARMS, "at": level, "count": count, "n": 1000}
+    for name, figure in zip(CALIBRATION, (0.2, 0.1, 3), strict=True):
+        for _ in range(n_folds):
+            yield {"quantity": name, "count": figure, "n": 1}
 
 
 def _row(name, classes, n_rows, rng):
@@ -158,17 +179,6 @@ def _row(name, classes, n_rows, rng):
         fit_seconds=1.0,
         predict_seconds=1e-6,
         warnings=tuple(f"careful <{k}> " * 50 for k in range(10)),
-        shift=ShiftCurve(
-            shifts=tuple(np.linspace(0, 2, 9).tolist()),
-            errors=tuple(rng.random(9).tolist()),
-            n=2000,
-        ),
-        false_alarms=FalseAlarmCurve(
-            levels=(0.01, 0.1), false_alarms=(9.0, 101.0), n=1000.0
-        ),
-        calibration=CalibrationPath(
-            error_before=(0.2,) * 5, error_after=(0.1,) * 5, best_iterations=(3,) * 5
-        ),
         regions=RegionMap(
             x=np.linspace(-1, 1, 48),
             y=np.linspace(-1, 1, 48),

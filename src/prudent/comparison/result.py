@@ -16,6 +16,7 @@ from prudent.core.validation import plain
 from prudent.estimator_tools.labelled_rows import rows_at
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, figures, table_lines
+from prudent.evaluation.frame import calibrations, false_alarms, shift_errors
 from prudent.evaluation.records import (
     TIMES,
     Findings,
@@ -88,7 +89,34 @@ class Comparison(Findings):
         named = {f.name: getattr(self, f.name) for f in fields(self)}
         del named["measured"]
         plain: dict[str, Any] = _as_json(named)
-        plain["rows"] = [_row(row, self.settings.promise) for row in self.rows]
+        plain["rows"] = [self._row(row) for row in self.rows]
+        return plain
+
+    def _row(self, row: MethodRow) -> dict[str, Any]:
+        """A row in JSON types, with its curves."""
+        plain = _row(row, self.settings.promise)
+        moved = shift_errors(self, row.method)
+        alarms = false_alarms(self, row.method)
+        path = calibrations(self, row.method)
+        plain["shift"] = plain["false_alarms"] = plain["calibration"] = None
+        if moved:
+            plain["shift"] = {
+                "shifts": list(moved),
+                "errors": [wrong / n for wrong, n in moved.values()],
+                "n": int(moved[0.0][1]),
+            }
+        if alarms:
+            plain["false_alarms"] = {
+                "levels": list(alarms),
+                "false_alarms": [count for count, _ in alarms.values()],
+                "n": max(n for _, n in alarms.values()),
+            }
+        if path:
+            plain["calibration"] = {
+                "error_before": path[0],
+                "error_after": path[1],
+                "best_iterations": [int(k) for k in path[2]],
+            }
         return plain
 
     def to_frame(self) -> pa.Table:

@@ -44,7 +44,7 @@ from prudent.evaluation.promising import (
     promised,
     promising,
 )
-from prudent.evaluation.records import RegionMap, Settings
+from prudent.evaluation.records import ALARMS, CALIBRATION, MOVED, RegionMap, Settings
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.rule import Rule
 from prudent.rules.wish import Wish
@@ -757,7 +757,7 @@ def _add_alarms(measured: Measured, decisions: Decisions, true: IntArray) -> Non
         return
     own = decisions.p_values[np.arange(len(true)), true]
     alarms = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
-    measured.add("false alarms at", alarms, len(true), at=LEVELS)
+    measured.add(ALARMS, alarms, len(true), at=LEVELS)
 
 
 def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:
@@ -785,7 +785,7 @@ def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:
     n_shifts, n_rows, n_features = moved.shape
     predicted = method.predict(moved.reshape(-1, n_features))
     wrong = predicted.reshape(n_shifts, n_rows) != task.rows.classes[codes]
-    measured.add("wrong when moved by", wrong.sum(axis=1), n_rows, at=SHIFTS)
+    measured.add(MOVED, wrong.sum(axis=1), n_rows, at=SHIFTS)
 
 
 def _add_calibration(measured: Measured, estimator: Any) -> None:
@@ -793,9 +793,9 @@ def _add_calibration(measured: Measured, estimator: Any) -> None:
     curve = getattr(estimator, "error_curve_", None)
     if curve is not None:
         best = int(estimator.best_iteration_)
-        measured.add("error before calibration", float(curve[0]), 1)
-        measured.add("error after calibration", float(curve[best]), 1)
-        measured.add("chosen iteration", best, 1)
+        figures = (float(curve[0]), float(curve[best]), best)
+        for quantity, figure in zip(CALIBRATION, figures, strict=True):
+            measured.add(quantity, figure, 1)
 
 
 def _regions(estimator: Any, task: Task) -> RegionMap | None:

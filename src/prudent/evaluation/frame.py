@@ -17,7 +17,11 @@ from prudent.core.checks import Counted, PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.records import (
+    ALARMS,
+    CALIBRATION,
+    MOVED,
     SCHEMA,
+    Findings,
     Kept,
 )
 
@@ -134,6 +138,38 @@ def checked_items(
         for item in checks
     ]
     return pa.Table.from_pylist(items, schema=SCHEMA)
+
+
+def shift_errors(findings: Findings, method: str) -> dict[float, tuple[float, float]]:
+    """Wrong predictions, and rows, at each length by which the rows are moved.
+
+    At most 2000 rows, a sample of the first repeat, in pooled standard deviations
+    towards the nearest other class mean.
+    """
+    return summed_by(findings.items(MOVED, method))
+
+
+def false_alarms(findings: Findings, method: str) -> dict[float, tuple[float, float]]:
+    """Rows disowned by their own class, and all rows, at each level, once a repeat.
+
+    They are those of the folds where the method gave p-values: a choice may differ.
+    """
+    repeats = findings.settings.n_repeats
+    sums = summed_by(findings.items(ALARMS, method))
+    return {level: (count / repeats, n / repeats) for level, (count, n) in sums.items()}
+
+
+def calibrations(findings: Findings, method: str) -> list[list[float]]:
+    """Errors before and after, and iterations, of a method that calibrates each fold.
+
+    The errors are of the maximum-likelihood start and of the chosen iterate on the rows
+    fitted on, fold by fold; iteration 0 keeps the start. Empty for other methods.
+    """
+    figures = [
+        findings.items(name, method)["count"].to_pylist() for name in CALIBRATION
+    ]
+    n_folds = findings.settings.n_folds * findings.settings.n_repeats
+    return figures if len(figures[0]) == n_folds else []
 
 
 def items_about(frame: pa.Table, quantity: str, *, asked: bool = False) -> pa.Table:

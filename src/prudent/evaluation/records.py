@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
+from pyarrow import compute
 
 from prudent.core.checks import PromiseCheck
 
@@ -35,33 +36,6 @@ class Sets:
     size_counts: tuple[float, ...]  # rows with a set of 0, 1, ..., K classes
     class_mean_size: tuple[float, ...]
     class_coverage: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShiftCurve:
-    """Error when the tested rows move towards the nearest other class mean."""
-
-    shifts: tuple[float, ...]  # in pooled standard deviations
-    errors: tuple[float, ...]
-    n: int  # rows behind each error: at most 2000, a sample of the first repeat
-
-
-@dataclass(frozen=True, kw_only=True)
-class FalseAlarmCurve:
-    """Rows disowned by their own class at every level one may ask for, of n rows."""
-
-    levels: tuple[float, ...]
-    false_alarms: tuple[float, ...]
-    n: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalibrationPath:
-    """What risk-based calibration changed on the rows fitted on, fold by fold."""
-
-    error_before: tuple[float, ...]  # of the maximum-likelihood start
-    error_after: tuple[float, ...]  # of the chosen iterate
-    best_iterations: tuple[int, ...]  # 0 keeps the start
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,6 +83,14 @@ SCHEMA = pa.schema(
         ("p_kept", pa.float64()),
         ("verdict", pa.string()),
     ]
+)
+# Quantities whose `at` is a level that one may ask for, or a shift in pooled standard
+# deviations; what risk-based calibration changed on the rows fitted on.
+ALARMS, MOVED = "false alarms at", "wrong when moved by"
+CALIBRATION = (
+    "error before calibration",
+    "error after calibration",
+    "chosen iteration",
 )
 # Items that are no figures of the rows, and differ from run to run.
 TIMES = ("fit seconds", "predict seconds")
@@ -257,9 +239,6 @@ class MethodRow:
     predict_seconds: float | None = None  # of one row
     notes: tuple[str, ...] = ()  # what was done differently for this method
     warnings: tuple[str, ...] = ()
-    shift: ShiftCurve | None = None
-    false_alarms: FalseAlarmCurve | None = None
-    calibration: CalibrationPath | None = None
     regions: RegionMap | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
 
@@ -321,6 +300,12 @@ class Findings:
     measured: pa.Table = field(
         default_factory=SCHEMA.empty_table, repr=False, compare=False
     )
+
+    def items(self, quantity: str, method: str) -> pa.Table:
+        """What was measured of a method as it is on all folds, one item a row."""
+        is_it = compute.field("quantity") == quantity
+        is_its = compute.field("method") == method
+        return self.measured.filter(is_it & is_its & ~compute.field("asked"))
 
     @property
     def ran(self) -> list[MethodRow]:

@@ -37,9 +37,7 @@ from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import rows_needed
 from prudent.evaluation.records import (
     SCHEMA,
-    CalibrationPath,
     ClassRate,
-    FalseAlarmCurve,
     FoldScore,
     Frontier,
     Kept,
@@ -47,7 +45,6 @@ from prudent.evaluation.records import (
     Needs,
     RequestedPromise,
     Sets,
-    ShiftCurve,
 )
 from prudent.io.errors import thousands
 from prudent.rules.wish import CAPACITIES, Wish
@@ -97,9 +94,6 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         ),
         notes=(*evaluation.notes, *_notes(evaluation.items, task)),
         warnings=_warnings(evaluation.folds),
-        shift=_shift_curve(evaluation.items),
-        false_alarms=_false_alarm_curve(evaluation.items, n_repeats),
-        calibration=_calibration_path(evaluation.items),
         regions=evaluation.regions,
         parameters=evaluation.parameters,
     )
@@ -452,37 +446,3 @@ def _warnings(results: Sequence[FoldResult]) -> tuple[str, ...]:
     """Different warnings of all folds; they may hold figures and go on for ever."""
     distinct = dict.fromkeys(text for result in results for text in result.warnings)
     return tuple(distinct)[:MOST_WARNINGS]
-
-
-def _shift_curve(items: pa.Table) -> ShiftCurve:
-    sums = summed_by(items_about(items, "wrong when moved by"))
-    errors = tuple(wrong / n for wrong, n in sums.values())
-    return ShiftCurve(shifts=tuple(sums), errors=errors, n=int(sums[0.0][1]))
-
-
-def _false_alarm_curve(items: pa.Table, n_repeats: int) -> FalseAlarmCurve | None:
-    """Alarms in the folds where the method gave p-values: a choice may differ."""
-    sums = summed_by(items_about(items, "false alarms at"))
-    if not sums:
-        return None
-    alarms = tuple(count / n_repeats for count, _ in sums.values())
-    n = max(rows for _, rows in sums.values()) / n_repeats
-    return FalseAlarmCurve(levels=tuple(sums), false_alarms=alarms, n=n)
-
-
-def _calibration_path(items: pa.Table) -> CalibrationPath | None:
-    """What calibration changed, of a method that calibrates on every fold."""
-    before, after, best = (
-        items_about(items, name)["count"].to_pylist()
-        for name in (
-            *("error before calibration", "error after calibration"),
-            "chosen iteration",
-        )
-    )
-    if len(best) < len(items_about(items, "fit seconds")):
-        return None
-    return CalibrationPath(
-        error_before=tuple(before),
-        error_after=tuple(after),
-        best_iterations=tuple(map(int, best)),
-    )

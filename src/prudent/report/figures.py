@@ -14,6 +14,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from prudent.core.checks import PromiseCheck
+from prudent.evaluation.frame import false_alarms as measured_alarms
+from prudent.evaluation.frame import shift_errors
 from prudent.evaluation.records import Findings
 from prudent.io.errors import cut
 from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, SubgroupDisplay
@@ -111,11 +113,11 @@ def false_alarms(findings: Findings) -> Figure:
     """Requested against measured false-alarm rate, small rates spread out."""
     figure, ax = _axes(3.2, width=4.4)
     for row in findings.ran:
-        curve = row.false_alarms
-        if curve is not None:
-            rates, counts = np.array(curve.levels), np.array(curve.false_alarms)
+        curve = measured_alarms(findings, row.method)
+        if curve:
+            counts, n = np.array(list(curve.values())).T
             own = _line_of(findings, row.method)
-            FalseAlarmDisplay(rates, counts, curve.n).plot(ax, **own)
+            FalseAlarmDisplay(np.array(list(curve)), counts, n[0]).plot(ax, **own)
     # Measured rates may be 0, which a logarithmic axis cannot show.
     ax.set_xscale("symlog", linthresh=1e-3, linscale=0.4)
     ax.set_yscale("symlog", linthresh=1e-3, linscale=0.4)
@@ -152,9 +154,9 @@ def shift_curves(findings: Findings) -> Figure:
     """Error of each method when the tested rows move."""
     figure, ax = _axes(3.2)
     for row in findings.ran:
-        if row.shift is not None:
-            line = row.shift.shifts, row.shift.errors
-            ax.plot(*line, **_line_of(findings, row.method), linewidth=1.2)
+        curve = shift_errors(findings, row.method)
+        errors = [wrong / n for wrong, n in curve.values()]
+        ax.plot(list(curve), errors, **_line_of(findings, row.method), linewidth=1.2)
     ax.set(
         xlabel="shift, in pooled standard deviations", ylabel="error", ylim=(0, None)
     )

@@ -13,6 +13,7 @@ from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, key
+from prudent.evaluation.frame import calibrations, false_alarms, shift_errors
 from prudent.evaluation.records import ColumnRange, Findings, MethodRow
 from prudent.io.errors import NO_BREAK, counted, cut, percent, shown
 from prudent.report import figures
@@ -565,12 +566,10 @@ def _subgroups(findings: Findings) -> Section:
 
 
 def _false_alarms(findings: Findings) -> Section:
-    curves = [(row.method, row.false_alarms) for row in findings.ran]
     rows = [
-        (name, f"{level:g}", f"{count / curve.n:.4f}", f"{count:g} of {curve.n:g}")
-        for name, curve in curves
-        if curve is not None
-        for level, count in zip(curve.levels, curve.false_alarms, strict=True)
+        (row.method, f"{level:g}", f"{count / n:.4f}", f"{count:g} of {n:g}")
+        for row in findings.ran
+        for level, (count, n) in false_alarms(findings, row.method).items()
     ]
     return Section(
         "false-alarms",
@@ -588,14 +587,14 @@ def _false_alarms(findings: Findings) -> Section:
 
 
 def _shift(findings: Findings) -> Section:
-    curves = [row.shift for row in findings.ran if row.shift is not None]
+    curves = {row.method: shift_errors(findings, row.method) for row in findings.ran}
     rows = [
-        (row.method, *(f"{error:.3f}" for error in row.shift.errors))
-        for row in findings.ran
-        if row.shift is not None
+        (name, *(f"{wrong / n:.3f}" for wrong, n in curve.values()))
+        for name, curve in curves.items()
     ]
-    n = curves[0].n if curves else 0
-    shifts = [f"{shift:g}" for shift in (curves[0].shifts if curves else ())]
+    first = next(iter(curves.values()), {})
+    n = max((int(n) for _, n in first.values()), default=0)
+    shifts = [f"{shift:g}" for shift in first]
     return Section(
         "shift",
         "Shift curve",
@@ -690,20 +689,17 @@ def _confusion(findings: Findings) -> Section:
         "row, figures are counts."
     ]
     for row in findings.ran:
-        path = row.calibration
-        if path is None:
+        path = calibrations(findings, row.method)
+        if not path:
             continue
-        before, after = np.mean(path.error_before), np.mean(path.error_after)
+        before, after = np.mean(path[0]), np.mean(path[1])
         sentences.append(
             f"{row.method}: risk-based calibration took the error on the rows fitted "
             f"on from {before:.4f} to {after:.4f} (mean of the folds)."
         )
-        figures_of_folds = zip(
-            path.error_before, path.error_after, path.best_iterations, strict=True
-        )
         lines = [
-            (str(fold), f"{old:.4f}", f"{new:.4f}", str(best))
-            for fold, (old, new, best) in enumerate(figures_of_folds, start=1)
+            (str(fold), f"{old:.4f}", f"{new:.4f}", f"{best:g}")
+            for fold, (old, new, best) in enumerate(zip(*path, strict=True), start=1)
         ]
         columns = ("fold", "error before", "error after", "iterations")
         tables.append(first_rows(f"Calibration of {row.method}", columns, lines))
