@@ -347,15 +347,18 @@ def region_map(
     )
 
 
-class Answers(NamedTuple):
-    """What a method that makes a promise answers to the n tested rows of a fold."""
+class FoldResult(NamedTuple):
+    """What a method did on the n tested rows of a fold, beside the long frame."""
 
-    decided: BoolArray  # (n,): rows with one answer
-    wrong: BoolArray  # (n,): rows with one answer that is wrong
-    promises: Sequence[Counted]
-    holds_out: bool  # rows of the training part, for the promise to rest on
-    lacking: tuple[int, ...]  # classes too rare to be promised; -1: all rows
-    chosen: str | None = None  # by a method that chooses among others for the promise
+    gained: IntArray  # what the ranking counts for it, of each row that is ranked by
+    # Of the method that makes the promise asked for, if one is.
+    decided: BoolArray | None = None  # (n,): rows with one answer
+    promises: Sequence[Counted] = ()
+    holds_out: bool = True  # rows of the training part, for the promise to rest on
+    lacking: tuple[int, ...] = ()  # classes too rare to be promised; -1: all rows
+    own: Sequence[Counted] = ()  # promises that the method makes by itself
+    chosen: str | None = None  # by a method that chooses among others
+    warnings: tuple[str, ...] = ()
 
 
 def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
@@ -411,7 +414,7 @@ def is_in_sets(wish: Wish, n_classes: int) -> bool:
     return wish.kind == "coverage" or len(wish.guarantees) == n_classes
 
 
-def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
+def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResult:
     """Fit a method so that it makes the promise asked for, and test that.
 
     A method that cannot promise anything rules nothing out. Rows decided at each level
@@ -431,7 +434,7 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     wrapped = task.promising(estimator, counts)
     holds = holds_out(wrapped)
     lacks = lacking(task, fold, holds_out=holds)
-    nothing = partial(_nothing, measured, true, len(classes), holds, lacks)
+    nothing = partial(_nothing, measured, true, task, holds, lacks)
     if wish.kind == "coverage" and is_hopeless(lacks, wish, len(classes)):
         return nothing()
     try:
@@ -471,7 +474,8 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> Answers:
     wrong = decided & ~sets[np.arange(len(true)), true]
     choice = chosen_in(wrapped)
     chosen = None if choice is None else choice.best_name_
-    return Answers(decided, wrong, promises, holds, lacks, chosen)
+    gained = _gained(task, true, decided, wrong)
+    return FoldResult(gained, decided, promises, holds, lacks, chosen=chosen)
 
 
 def _is_of_too_few_rows(error: ValueError) -> bool:
@@ -490,16 +494,33 @@ def _is_of_too_few_rows(error: ValueError) -> bool:
 def _nothing(
     measured: Measured,
     true: IntArray,
-    n_classes: int,
+    task: Task,
     holds_out: bool,
     lacks: tuple[int, ...],
-) -> Answers:
+) -> FoldResult:
     """A fold on which nothing can be promised: every class is in every set."""
+    n_classes = len(task.rows.classes)
     everything = np.ones((len(true), n_classes), dtype=bool)
     none = np.zeros(len(true), dtype=bool)
     # The predictions are not looked at: there is no single answer.
     measured.add_answers(Tally.count(true, true, everything, n_classes), asked=True)
-    return Answers(none, none, (), holds_out, lacks)
+    return FoldResult(_gained(task, true, none, none), none, (), holds_out, lacks)
+
+
+def _gained(
+    task: Task, true: IntArray, decided: BoolArray, wrong: BoolArray
+) -> IntArray:
+    """What the ranking counts for a method that makes a promise on each row.
+
+    1 for a row decided rightly, -1 for one decided wrongly, else 0; for promises about
+    some classes -1 for each row of the others that is not answered rightly.
+    """
+    others = task.others
+    assert task.wish is not None
+    if task.wish.kind == "missed" and others.any():
+        return -(wrong | ~decided)[others[true]].astype(np.intp)
+    gained: IntArray = decided.astype(np.intp) - 2 * wrong
+    return gained
 
 
 def _add_levels(
@@ -599,16 +620,6 @@ SHIFT_ROWS = 2000
 PLANE_ROWS = 2000
 
 
-class FoldResult(NamedTuple):
-    """What a method did on one fold, beside the items of the long frame."""
-
-    gained: IntArray  # what the ranking counts for it, of each row that is ranked by
-    own: Sequence[Counted]  # promises that the method makes by itself
-    asked: Answers | None
-    chosen: str | None  # by a method that chooses among others
-    warnings: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """What a method did on all folds: items of the long frame, and what is beside."""
@@ -669,13 +680,13 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         measured = Measured(task.rows.classes)
-        asked, chosen, choice_seconds = None, None, 0.0
+        result, chosen, choice_seconds = None, None, 0.0
         if is_choice(estimator) and task.wish is not None:
             # The plain method is the one that was chosen for the promise.
             start = time.perf_counter()
-            asked = ask(estimator, task, fold, measured)
+            result = ask(estimator, task, fold, measured)
             choice_seconds = time.perf_counter() - start
-            chosen = asked.chosen
+            chosen = result.chosen
             if chosen is not None:
                 estimator = estimator.candidate(chosen)
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
@@ -698,34 +709,13 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         _add_alarms(measured, decisions, true)
         _add_calibration(measured, fitted)
         _add_shift(measured, fitted, task, index)
-        wrong = decisions.predicted != true
-        if asked is None and task.wish is not None:
-            asked = ask(estimator, task, fold, measured)
-    return measured.table(fold.repeat, fold.number), FoldResult(
-        gained=_gains(wrong, asked, task, true),
-        own=own,
-        asked=asked,
-        chosen=chosen,
-        warnings=tuple(dict.fromkeys(str(warning.message) for warning in caught)),
-    )
-
-
-def _gains(
-    wrong: BoolArray, asked: Answers | None, task: Task, true: IntArray
-) -> IntArray:
-    """What the ranking counts for a method on each row.
-
-    With a promise 1 for a row decided rightly, -1 for one decided wrongly, else 0; for
-    promises about some classes, and without a promise, -1 for each row (of the other
-    classes) that is not answered rightly.
-    """
-    if asked is None or task.wish is None:
-        return -wrong.astype(np.intp)
-    others = task.others
-    if task.wish.kind == "missed" and others.any():
-        return -(asked.wrong | ~asked.decided)[others[true]].astype(np.intp)
-    gained: IntArray = asked.decided.astype(np.intp) - 2 * asked.wrong
-    return gained
+        if task.wish is None:
+            result = FoldResult(gained=-(decisions.predicted != true).astype(np.intp))
+        elif result is None:
+            result = ask(estimator, task, fold, measured)
+    said = tuple(dict.fromkeys(str(warning.message) for warning in caught))
+    result = result._replace(own=own, chosen=chosen, warnings=said)
+    return measured.table(fold.repeat, fold.number), result
 
 
 def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:

@@ -27,7 +27,8 @@ def handed_over(evaluation: Evaluation, task: Task) -> tuple[IntArray, BoolArray
     """Rows tested, each once, and whether they got no single answer."""
     once = task.settings.n_folds  # the folds of one repeat test each row once
     tested = np.concatenate([fold.test for fold in task.folds[:once]])
-    decided = [f.asked.decided for f in evaluation.folds[:once] if f.asked is not None]
+    folds = evaluation.folds[:once]
+    decided = [fold.decided for fold in folds if fold.decided is not None]
     drawn = plain_sample(len(tested), MOST_ROWS, task.settings.random_state)
     return tested[drawn], ~np.concatenate(decided)[drawn]
 

@@ -17,7 +17,6 @@ from prudent.core.checks import PromiseCheck, check_promises, share_level
 from prudent.core.selection import holm
 from prudent.core.types import IntArray
 from prudent.evaluation.evaluate import (
-    Answers,
     Evaluation,
     FoldResult,
     Task,
@@ -252,7 +251,7 @@ def _asked(evaluation: Evaluation, task: Task) -> RequestedPromise | None:
     """The promise asked for, over all folds."""
     if task.wish is None:
         return None
-    folds = [fold.asked for fold in evaluation.folds if fold.asked is not None]
+    folds = evaluation.folds
     n_repeats = task.settings.n_repeats
     total = Tally.from_items(evaluation.items, task.rows.classes, asked=True)
     items = check_promises([fold.promises for fold in folds], n_repeats)
@@ -263,7 +262,7 @@ def _asked(evaluation: Evaluation, task: Task) -> RequestedPromise | None:
     if task.wish.kind == "coverage" and sets is not None:
         useful = sets.mean_size < len(task.rows.classes)
     if task.wish.kind == "missed":
-        unhelped = -np.concatenate([fold.gained for fold in evaluation.folds])
+        unhelped = -np.concatenate([fold.gained for fold in folds])
         if len(unhelped) and task.others.any():
             others_error = float(unhelped.mean())
             m = len(unhelped) / n_repeats
@@ -288,7 +287,7 @@ def _asked(evaluation: Evaluation, task: Task) -> RequestedPromise | None:
         items=items,
         decided=share,
         wrong_when_decided=wrong,
-        folds_decided=sum(bool(fold.decided.any()) for fold in folds),
+        folds_decided=sum(bool(np.any(fold.decided)) for fold in folds),
         n_folds=len(folds),
         worst_covered=least_covered,
         worst_subgroup=worst,
@@ -319,7 +318,7 @@ def _is_inside(item: PromiseCheck, wish: Wish) -> bool:
     return item.violations <= allowed * item.n + LIMIT_ROUNDING
 
 
-def _needs(folds: Sequence[Answers], task: Task) -> Needs | None:
+def _needs(folds: Sequence[FoldResult], task: Task) -> Needs | None:
     """Rows that are missing for the rarest class that could not be promised."""
     assert task.wish is not None
     lacking = {k for fold in folds for k in fold.lacking}
