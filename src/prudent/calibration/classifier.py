@@ -446,7 +446,7 @@ default="closed_form"
         settings = settings_of(self, len(known))
         if stream is None:
             stream = Stream.begin(settings, block, known, classes is not None)
-        stream = stream.with_classes(known).add(block, settings)
+        stream = stream.add(block, known, settings)
         model = stream.model(settings.decision_costs) if stream.is_solved() else None
         self._stream, self.n_frozen_ = stream, stream.n_frozen
         n_steps = len(stream.curve)
@@ -677,15 +677,18 @@ def settings_of(classifier: Any, n_classes: int) -> Settings:
         method=classifier.method,
         strengths=PriorStrengths() if is_tm else _prior_strengths(classifier),
         n_levels=classifier._reader.n_levels,
-        learning_rate=1.0 if is_tm else classifier.learning_rate,
-        freeze=classifier.guard == "freeze",
-        line_search=classifier.line_search and not is_tm,
-        adaptive=classifier.step == "adaptive",
+        steps={
+            "costs": costs,
+            "generative_weight": classifier.generative_weight,
+            "strengthens_only": classifier.method == "dfe",
+            "learning_rate": 1.0 if is_tm else classifier.learning_rate,
+            "freeze": classifier.guard == "freeze",
+            "line_search": classifier.line_search and not is_tm,
+            "adaptive": classifier.step == "adaptive",
+        },
         stopping=classifier.stopping,
         max_iter=classifier.max_iter,
-        costs=costs,
         decision_costs=decision_costs,
-        generative_weight=classifier.generative_weight,
         batch_size=classifier.batch_size,
         n_starts=1 if starts_once else classifier.n_init,
         start=start,

@@ -74,15 +74,10 @@ class Settings:
     method: str
     strengths: PriorStrengths
     n_levels: IntArray  # of each categorical feature
-    learning_rate: float
-    freeze: bool  # refuse what would leave the valid cone, do not halve
-    line_search: bool  # reject a step that raises the objective and halve lr
-    adaptive: bool  # let lr grow after each accepted step
+    steps: dict[str, Any]  # what an `Objective` lowers, and by what steps
     stopping: str
     max_iter: int  # evaluations of each path
-    costs: FloatArray | None  # (r, r), lowered in place of the log loss
     decision_costs: FloatArray | None  # (r, r), minimised by the predictions
-    generative_weight: float
     batch_size: int | None  # rows behind each step; needs rows in one block
     start: str | tuple[FloatArray, ...]  # "closed_form", how to draw it, or statistics
     n_starts: int  # of which the best is kept; 1 unless they are drawn
@@ -108,18 +103,6 @@ class Settings:
                 "`level_prior_strength` must be a number >= 0 or one for each of the "
                 f"{n} categorical features, got {levels!r}."
             )
-
-    def steps(self) -> dict[str, Any]:
-        """What an `Objective` lowers, and by what steps."""
-        return {
-            "costs": self.costs,
-            "generative_weight": self.generative_weight,
-            "strengthens_only": self.method == "dfe",
-            "learning_rate": self.learning_rate,
-            "freeze": self.freeze,
-            "line_search": self.line_search,
-            "adaptive": self.adaptive,
-        }
 
     @property
     def learns_missing(self) -> bool:
@@ -377,7 +360,7 @@ def _posed(trials: Rows, settings: Settings, classes: Sequence[Any]) -> Objectiv
     family = settings.make(moments, total)
     merges = settings.batch_size is None
     prepared = trials.transform(Trial.prepared, family, merges)
-    return Objective(prepared, family, len(classes), **settings.steps())
+    return Objective(prepared, family, len(classes), **settings.steps)
 
 
 # Which iterate is kept: the least of these, the first of equals.
@@ -515,44 +498,36 @@ class Stream:
         """Log loss, error, risk and lr of each step, shape (4, n_steps)."""
         return np.array(self.curve, dtype=np.float64).reshape(-1, 4).T
 
-    def with_classes(self, classes: NDArray[Any]) -> Stream:
-        """The same stream with a block for each of `classes`, old and new."""
-        known = np.isin(classes, self.classes)
-        return replace(
-            self,
-            classes=classes,
-            statistics=_spread(self.statistics, known),
-            labels=_spread(self.labels, known),
-        )
-
-    def add(self, block: Block, settings: Settings) -> Stream:
+    def add(self, block: Block, classes: NDArray[Any], settings: Settings) -> Stream:
         """Add the statistics of a batch and take one step on it, if there is a model.
 
-        The step takes the batch as a sample of all rows so far.
+        `classes` are all that are known now, old and new. The step takes the batch as a
+        sample of all rows so far.
         """
         family, weight = self.family, weights(block)
         rows = prepare(family, block.X)
         if hasattr(family, "with_rows"):
             family = family.with_rows(rows, weight)
-        batch = Objective.of(
-            family, Block(rows, block.codes, weight), len(self.classes)
-        ).closed_form()
+        batch = Objective.of(family, Block(rows, block.codes, weight), len(classes))
+        known, new = np.isin(classes, self.classes), batch.closed_form()
         grown = replace(
             self,
             family=family,
-            statistics=add_up([self.statistics, batch]),
-            labels=add_up([self.labels, batch]),
+            classes=classes,
+            statistics=add_up([_spread(self.statistics, known), new]),
+            labels=add_up([_spread(self.labels, known), new]),
         )
         if not grown.is_solved():
             return grown
-        seen, costs = np.flatnonzero(grown.seen), settings.costs
+        seen, costs = np.flatnonzero(grown.seen), settings.steps["costs"]
         if costs is not None:
             costs = costs[np.ix_(seen, seen)]
+        codes = np.searchsorted(seen, block.codes)
         objective = Objective.of(
             family,
-            Block(rows, np.searchsorted(seen, block.codes), weight),
+            Block(rows, codes, weight),
             len(seen),
-            **settings.steps() | {"costs": costs},
+            **settings.steps | {"costs": costs},
         )
         labels = [block[seen] for block in grown.labels]
         point, after, is_full = step_on_batch(

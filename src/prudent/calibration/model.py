@@ -36,8 +36,18 @@ class Model:
         return spread_over_classes(scores, self.seen, -np.inf)
 
     def scores(self, rows: Any) -> FloatArray:
-        """What decides: log joints, with costs minus the expected costs."""
-        return class_scores(self.log_joint(rows), self.costs)
+        """What decides, (m, n_classes): log joints, with costs minus expected costs.
+
+        The expected cost of predicting b is sum_a h(a | x) C[a, b]. Scores that differ
+        by rounding are made equal, so that the answer to a row does not depend on the
+        rows it comes with: the first of them is predicted.
+        """
+        scores = self.log_joint(rows)
+        if self.costs is not None:
+            scores = -softmax(scores, axis=1) @ self.costs
+        peak = scores.max(axis=1, keepdims=True)
+        size = 1.0 + np.abs(peak) if self.costs is None else np.abs(self.costs).max()
+        return np.where(scores >= peak - _ROUNDING * size, peak, scores)
 
     def decide(self, rows: Any) -> IntArray:
         """Class of each row, the first of those with the largest score."""
@@ -117,29 +127,3 @@ _SHARED = ("covariances_", "variances_")
 def prepare(family: Family, rows: Any) -> Any:
     """Rows as the methods of `family` take them, by its `prepare` if it has one."""
     return family.prepare(rows) if hasattr(family, "prepare") else rows
-
-
-def class_scores(log_joint: FloatArray, costs: FloatArray | None) -> FloatArray:
-    """What a prediction compares: log joints or, with costs, minus the expected costs.
-
-    Parameters
-    ----------
-    log_joint : ndarray of shape (m, r)
-    costs : ndarray of shape (r, r) or None
-        Rows are the true class, columns the predicted.
-
-    Returns
-    -------
-    ndarray of shape (m, r)
-        Scores that differ by rounding are made equal, so that the answer to a row does
-        not depend on the rows it comes with: the first of them is predicted.
-    """
-    if costs is None:
-        scores = log_joint
-        peak = scores.max(axis=1, keepdims=True)
-        slack = _ROUNDING * (1.0 + np.abs(peak))
-    else:
-        scores = -softmax(log_joint, axis=1) @ costs
-        peak = scores.max(axis=1, keepdims=True)
-        slack = _ROUNDING * np.abs(costs).max()
-    return np.where(scores >= peak - slack, peak, scores)
