@@ -68,7 +68,7 @@ class SelectiveError:
         takes half of what may fail; the share is promised where `fewest_answered` of
         the rows are answered.
         """
-        rows, level = self.scores, 1 - self._confidence
+        rows, level = self.scores, 1 - self.terms.each()
         if share is not None:
             level = level / 2
         confidence = 1 - level
@@ -96,11 +96,11 @@ class SelectiveError:
         to the cut are left out, no share is promised.
         """
         rows = self.scores
-        each = math.sqrt(self._confidence)
+        each = math.sqrt(self.terms.each())
         k = fewest_answered(rows.n_rows, share, 1 - each)
         proved = k <= rows.n_rows
         if not proved:
-            each = self._confidence
+            each = self.terms.each()
             # The product may fall an ulp below the integer it stands for
             # (29 = 0.29 * 100).
             product = share * rows.n_rows * (1 + 4e-16) + 1e-12
@@ -116,12 +116,6 @@ class SelectiveError:
         return self._answering(
             cut, answered, limit, {}, SHARE, shared, n_claims=n_claims
         )
-
-    @property
-    def _confidence(self) -> float:
-        confidence = self.terms.each()
-        assert confidence is not None
-        return confidence
 
     def _answering(
         self,
@@ -180,7 +174,6 @@ def unproved_share(rule: Rule, share: float, *, alone: bool) -> str | None:
     made, answered = rule.calibration, int(rule.record["answered"])
     assert isinstance(made, SelectiveError)
     n, confidence = made.scores.n_rows, made.terms.each()
-    assert confidence is not None
     each = math.sqrt(confidence) if alone else (1 + confidence) / 2
     needed = fewest_answered(n, share, 1 - each)
     if needed > n:
@@ -225,9 +218,7 @@ class CellErrors:
     def rule(self, rate: float) -> Rule:
         """Answer in each cell most rows of which a boundary certifies the rate."""
         counts = np.array([own.n_rows for own in self.scores], dtype=np.intp)
-        together = self.terms.each()
-        assert together is not None
-        kept = cells_with_rows_enough(counts, rate, together)
+        kept = cells_with_rows_enough(counts, rate, self.terms.each())
         each = self.terms.each(max(int(kept.sum()), 1))
         terms = Terms(confidence=each)
         made = [
@@ -284,7 +275,6 @@ class CellErrors:
         """Cells that take no part: their rows, and how many they would need."""
         counts = np.array([own.n_rows for own in self.scores], dtype=np.intp)
         together = self.terms.each()
-        assert together is not None
         kept = cells_with_rows_enough(counts, rate, together)
         needed = fewest_rows(rate, together ** (1 / (int(kept.sum()) + 1)))
         return {
@@ -329,7 +319,6 @@ class ClassErrors:
             inside = self.memberships
         n_claims = max(len(rate), 1) * len(inside.names)
         each = self.terms.each(n_claims, overlap=inside.overlap)
-        assert each is not None
         if self.flagged_share is not None:
             each = (1 + each) / 2
         taken = np.zeros(len(rows.codes), dtype=bool)

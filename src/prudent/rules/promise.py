@@ -357,7 +357,8 @@ class ScoreTable:
             )
         rate = rounded(wish.allowed)
         if terms.rank(len(scores), rate) == 0 and not self.smoothed:
-            needed = fewest_rows(rate, terms.each())
+            each = None if terms.confidence is None else terms.each()
+            needed = fewest_rows(rate, each)
             raise InfeasibleError(
                 f"{wish.text!r} needs {needed} ordinary rows, there are {len(scores)}."
             )
@@ -555,7 +556,6 @@ def _answers(
     answers = AnswerScores.of(sureness, wrong)
     made = SelectiveError(scores=answers, terms=terms)
     confidence, alone = terms.each(), wish.kind == "answered"
-    assert confidence is not None
     if alone:
         assert wish.share is not None
         rule = made.share_rule(wish.share)
@@ -623,7 +623,6 @@ def _within_share(rule: Rule, wish: Wish, terms: Terms) -> Rule:
         return rule
     made, confidence = rule.calibration, terms.each()
     assert isinstance(made, ClassErrors)
-    assert confidence is not None
     n = len(made.scores.codes)
     most = most_wrong(n, wish.share, (1 - confidence) / 2)
     raise InfeasibleError(
@@ -636,7 +635,9 @@ def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
     rate = rounded(wish.allowed)
     parted = bool(coverage.subgroups)
-    each = coverage.terms.each(coverage.n_claims, overlap=parted)
+    terms, each = coverage.terms, None
+    if terms.confidence is not None:
+        each = terms.each(coverage.n_claims, overlap=parted)
     needed = fewest_rows(rate, each)
     sizes = coverage.scores.sizes.tolist()
     named = zip(coverage.scores.names, sizes, strict=True)

@@ -55,16 +55,17 @@ class Terms:
     grouped: bool = False
     latest: Mapping[str, float] | None = None
 
-    def each(self, n_claims: int = 1, *, overlap: bool = False) -> float | None:
+    def each(self, n_claims: int = 1, *, overlap: bool = False) -> float:
         """Confidence of each of so many claims about different rows, of each rule.
+
+        Not of promises on average, which have none to share.
 
         Rules of the same rows depend on each other, so that they share what may fail
         (Bonferroni), and so do claims whose rows `overlap`; claims about different rows
         are independent given the numbers of these rows, and the product of their
         confidences is that of all.
         """
-        if self.confidence is None:
-            return None
+        assert self.confidence is not None
         failing = (1 - self.confidence) / self.rules
         if overlap:
             return float(1 - failing / n_claims)
@@ -76,9 +77,8 @@ class Terms:
         """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
         if self.confidence is None:
             return mean_rank(n_rows, rate)
-        confidence = self.each(n_claims, overlap=overlap)
-        assert confidence is not None
-        return high_probability_rank(n_rows, rate, confidence)
+        each = self.each(n_claims, overlap=overlap)
+        return high_probability_rank(n_rows, rate, each)
 
     def promise(
         self,
