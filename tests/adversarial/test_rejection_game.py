@@ -723,3 +723,9 @@ def test_known_intruders_are_measured_on_events_of_positive_probability():
     expected = divergence_bound(p[1:], known, quantile=0.1, confidence=0.9)
     bound = divergence_bound(p, laws, quantile=0.1, confidence=0.9)
     assert bound == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_curve_without_points_has_no_best_one():
+    curve = RejectionGame(divergence_bound=0.5).fit([0.3, 0.7]).security_curve([])
+    with pytest.raises(ValueError, match="no point"):
+        curve.best(1.0, 1.0, 0.5)

@@ -353,3 +353,9 @@ def test_kappa_is_the_error_of_the_means_that_the_rule_tolerates(seed):
         shift = distance * S @ a / (a @ S @ a)
         assert a @ shift == pytest.approx(distance)
         assert shift @ np.linalg.solve(S, shift) == pytest.approx(plane.kappa**2)
+
+
+@pytest.mark.parametrize("radius", [0.1, (0.1,), (0.1, -1.0), (0.1, math.nan)])
+def test_mean_radii_are_two_numbers(radius):
+    with pytest.raises(ValueError, match="`mean_radius` must be two finite numbers"):
+        solve(GAP, COV_POS, COV_NEG, mean_radius=radius)

@@ -235,3 +235,21 @@ def test_scores_bound_the_likelihood_of_every_law_that_the_radius_leaves_open():
             n_inside += 1
             assert low <= log_likelihood(x, np.zeros(2), L @ L.T) <= high
     assert 165 <= n_inside <= 195  # nine of ten, and the bias of 50 rows
+
+
+def test_a_ball_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="`ball` must be 'moments' or 'covariance'"):
+        clt_radius(2, 50, ball="means")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.0, 1.0], np.eye(1), [0.0, 1.0], np.eye(2)), "`cov1`.*got .2,. and .1, 1."),
+        (([0.0, 1.0], np.eye(2), [0.0], np.eye(2)), "`mean2`.*got .1,. and .2, 2."),
+        (([0.0, np.nan], np.eye(2), [0.0, 1.0], np.eye(2)), "finite numbers"),
+    ],
+)
+def test_moments_that_do_not_fit_have_no_divergence(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        moment_divergence(*arguments)

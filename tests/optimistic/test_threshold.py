@@ -135,3 +135,9 @@ def test_offsets_weigh_rows_as_repetitions():
         best_offsets(scores, codes, weight.astype(float)),
         best_offsets(np.repeat(scores, weight, axis=0), np.repeat(codes, weight)),
     )
+
+
+@pytest.mark.parametrize("weight", [[1.0], [-1.0, 2.0], [np.nan, 2.0], [np.inf, 1.0]])
+def test_weights_that_are_none_are_refused(weight):
+    with pytest.raises(ValueError, match="one finite weight >= 0 for each of the 2"):
+        best_threshold([1.0, 2.0], [0, 1], weight)

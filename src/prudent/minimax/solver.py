@@ -374,7 +374,8 @@ def _checked_balance(
         ("mean_radius", mean_radius, 0),
         ("covariance_factor", covariance_factor, 1),
     ):
-        if len(pair) != 2 or not all(least <= value < math.inf for value in pair):
+        is_pair = np.shape(pair) == (2,)
+        if not is_pair or not all(least <= value < math.inf for value in pair):
             raise ValueError(
                 f"`{name}` must be two finite numbers >= {least}, got {pair!r}."
             )

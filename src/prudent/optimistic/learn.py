@@ -286,8 +286,8 @@ def best_threshold(
     Raises
     ------
     ValueError
-        If there are no rows, a log ratio is not a number, a label is not 0 or 1,
-        or the lengths differ.
+        If there are no rows, a log ratio is not a number, a label is not 0 or 1, a
+        weight is negative or not finite, or the lengths differ.
 
     Notes
     -----
@@ -317,6 +317,11 @@ def best_threshold(
         negative = float(len(truth) - np.count_nonzero(positive))
     else:
         weight = np.asarray(sample_weight, dtype=np.float64)
+        if weight.shape != truth.shape or not ((weight >= 0) & (weight < np.inf)).all():
+            raise ValueError(
+                "`sample_weight` must hold one finite weight >= 0 for each of the "
+                f"{len(truth)} rows, got {sample_weight!r}."
+            )
         gains = np.where(positive, weight, -weight)
         negative = float(weight[~positive].sum())
     cut = _best_cut(ratios, gains, near=0.0)

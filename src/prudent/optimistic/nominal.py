@@ -58,6 +58,8 @@ def moment_divergence(
     ------
     SingularCovarianceError
         If a covariance is not positive definite.
+    ValueError
+        If shapes disagree, or a number is not finite.
 
     Examples
     --------
@@ -65,8 +67,19 @@ def moment_divergence(
     >>> round(moment_divergence([0.0], [[1.0]], [1.0], [[2.0]]), 6)
     0.693147
     """
-    means = np.atleast_2d([np.ravel(mean1), np.ravel(mean2)]).astype(np.float64)
-    covariances = np.array([np.atleast_2d(cov1), np.atleast_2d(cov2)], dtype=np.float64)
+    pairs = ("1", mean1, cov1), ("2", mean2, cov2)
+    d = np.size(mean1)
+    for number, mean, covariance in pairs:
+        shapes = np.shape(np.ravel(mean)), np.shape(np.atleast_2d(covariance))
+        if shapes != ((d,), (d, d)):
+            raise ValueError(
+                f"`mean{number}` and `cov{number}` must have shapes {(d,)} and "
+                f"{(d, d)}, got {shapes[0]} and {shapes[1]}."
+            )
+    means = np.array([np.ravel(mean) for _, mean, _ in pairs], dtype=np.float64)
+    covariances = np.array([np.atleast_2d(S) for *_, S in pairs], dtype=np.float64)
+    if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
+        raise ValueError("means and covariances must hold finite numbers.")
     factors = MahalanobisFactors.from_covariances(means, covariances)
     U = factors.inverse_factors[1]
     gap = U @ (means[1] - means[0])

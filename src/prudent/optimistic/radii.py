@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,6 +76,8 @@ def clt_radius(
     if not 0 < n_rows < np.inf:
         raise ValueError(f"`n_rows` must be finite and > 0, got {n_rows!r}.")
     check_fraction("level", level)
+    if ball not in get_args(Ball):
+        raise ValueError(f"`ball` must be 'moments' or 'covariance', got {ball!r}.")
     freedom = n_features * (n_features + (3 if ball == "moments" else 1)) / 2
     return float(chi2.ppf(level, freedom) / n_rows)
 

@@ -539,7 +539,8 @@ class SecurityCurve:
         Raises
         ------
         ValueError
-            If a cost is negative or not finite, or the share lies outside [0, 1].
+            If a cost is negative or not finite, the share lies outside [0, 1], or the
+            curve has no point.
 
         Examples
         --------
@@ -559,6 +560,8 @@ class SecurityCurve:
                 f"`intruder_share` must lie in [0, 1], got {shown(intruder_share)}."
             )
         rates, misses = self.false_alarm_rates, self.soft_miss_rates
+        if not len(rates):
+            raise ValueError("the curve has no point: ask for one rate at least.")
         alarms = (1 - intruder_share) * false_alarm_cost * rates
         total = alarms + intruder_share * miss_cost * misses
         at = int(np.lexsort((rates, total))[0])
