@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,34 +212,6 @@ def _log_sums(exponents: FloatArray) -> FloatArray:
 # --- artificial rows ------------------------------------------------------------------
 
 
-class Reference(Protocol):
-    """A density over standardised rows."""
-
-    def sample(self, n: int, random: np.random.RandomState) -> FloatArray:
-        """Draw `n` artificial rows."""
-
-    def log_density(self, X: FloatArray) -> FloatArray:
-        """Exact log u of each row, -inf outside the support."""
-
-
-def make_reference(
-    reference: ReferenceName | Any,
-    X: FloatArray,
-    standardisation: Standardisation,
-    random: np.random.RandomState,
-) -> Reference | GivenReference:
-    """Reference of this name for standardised rows, or the given one in their units."""
-    if reference == "mixture":
-        return MixtureReference.from_rows(X, random)
-    if reference == "gaussian":
-        return inflated_normal(X)
-    if reference == "box":
-        return BoxReference.from_rows(X)
-    if reference == "grid":
-        return GridReference.from_rows(X, random)
-    return GivenReference(reference, standardisation)
-
-
 def inflated_normal(X: FloatArray) -> NormalKernels:
     """Centred normal with 1.5 times the deviations of standardised rows: one kernel."""
     d = X.shape[1]
@@ -379,6 +351,31 @@ class GivenReference:
         return log_u + self.standardisation.log_volume()
 
 
+#: A density u over standardised rows: `sample(n, random)` draws rows, `log_density(Z)`
+#: is exactly log u, -inf outside the support; that of a user's is over rows as given.
+Reference = (
+    NormalKernels | MixtureReference | BoxReference | GridReference | GivenReference
+)
+
+
+def make_reference(
+    reference: ReferenceName | Any,
+    X: FloatArray,
+    standardisation: Standardisation,
+    random: np.random.RandomState,
+) -> Reference:
+    """Reference of this name for standardised rows, or the given one in their units."""
+    if reference == "mixture":
+        return MixtureReference.from_rows(X, random)
+    if reference == "gaussian":
+        return inflated_normal(X)
+    if reference == "box":
+        return BoxReference.from_rows(X)
+    if reference == "grid":
+        return GridReference.from_rows(X, random)
+    return GivenReference(reference, standardisation)
+
+
 def _cell_numbers(X: FloatArray, origin: FloatArray, size: float) -> FloatArray:
     # Rows far outside the data share the outermost cells, which hold no data.
     return np.clip(np.floor((X - origin) / size), -(2.0**62), 2.0**62)
@@ -396,7 +393,7 @@ class Density:
 
     standardisation: Standardisation
     #: Known density of the artificial rows; None when every column is constant.
-    reference: Reference | GivenReference | None
+    reference: Reference | None
     #: Log odds of a standardised row against an artificial one.
     log_odds: Callable[[FloatArray], FloatArray] | None
     kernels: tuple[NormalKernels, ...] = ()
