@@ -635,10 +635,7 @@ def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
     rate = rounded(wish.allowed)
     parted = bool(coverage.subgroups)
-    terms, each = coverage.terms, None
-    if terms.confidence is not None:
-        each = terms.each(coverage.n_claims, overlap=parted)
-    needed = fewest_rows(rate, each)
+    needed = fewest_rows(rate, coverage.each)
     sizes = coverage.scores.sizes.tolist()
     named = zip(coverage.scores.names, sizes, strict=True)
     rare = [(name, m) for name, m in named if m < needed]

@@ -71,14 +71,11 @@ class Terms:
             return float(1 - failing / n_claims)
         return float((1 - failing) ** (1 / n_claims))
 
-    def rank(
-        self, n_rows: int, rate: float, n_claims: int = 1, *, overlap: bool = False
-    ) -> int:
+    def rank(self, n_rows: int, rate: float) -> int:
         """Rank r such that new scores fall below a_(r) at most at the rate, or 0."""
         if self.confidence is None:
             return mean_rank(n_rows, rate)
-        each = self.each(n_claims, overlap=overlap)
-        return high_probability_rank(n_rows, rate, each)
+        return high_probability_rank(n_rows, rate, self.each())
 
     def promise(
         self,
@@ -528,11 +525,13 @@ class Coverage:
     terms: Terms = Terms()
 
     @property
-    def n_claims(self) -> int:
-        """Number of promises that share the confidence."""
-        certain = self.terms.confidence is not None
-        jointly = self.jointly or self.subgroups
-        return len(self.scores.names) if jointly and certain else 1
+    def each(self) -> float | None:
+        """Confidence of each promise, which may share one; None on average."""
+        if self.terms.confidence is None:
+            return None
+        overlap = bool(self.subgroups)
+        n_claims = len(self.scores.names) if self.jointly or overlap else 1
+        return self.terms.each(n_claims, overlap=overlap)
 
     def rule(self, rate: float) -> Rule:
         """Sets that leave out the label at most at a rate.
@@ -541,9 +540,13 @@ class Coverage:
         it counts among the promised misses; else the promise assumes that there is
         no such row.
         """
-        sizes, n_claims = list(map(len, self.scores.sorted)), self.n_claims
-        unscored, overlap = self.scores.unscored.tolist(), bool(self.subgroups)
-        ranks = [self.terms.rank(n, rate, n_claims, overlap=overlap) for n in sizes]
+        sizes, unscored = list(map(len, self.scores.sorted)), self.scores.unscored
+        each, together = self.each, bool(self.jointly or self.subgroups)
+        ranks = [
+            mean_rank(n, rate) if each is None else high_probability_rank(n, rate, each)
+            for n in sizes
+        ]
+        n_claims = len(sizes) if together and each is not None else 1
         claims = {"claims": float(n_claims)} if n_claims > 1 else {}
         exchangeable = {
             None: Assumption.EXCHANGEABLE,
@@ -560,7 +563,7 @@ class Coverage:
                 subgroup, scope = name
             elif self.by == "group":
                 subgroup, scope = group_named(name), None
-            attained = self.smoothed or self.terms.confidence is not None
+            attained = self.smoothed or each is not None
             ranked = {} if self.smoothed else {"rank": float(rank)}
             counted = self.by != "class" and 1 + unscored[c] <= rank
             promise = self.terms.promise(
