@@ -22,6 +22,7 @@ from prudent import (
     certify,
 )
 from prudent.dask import fit
+from prudent.exceptions import PrudentWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:chunks are small")
 CHUNKS = (130, 0, 170, 250, 50)
@@ -96,3 +97,15 @@ def test_a_frozen_model_is_not_calibrated_on_its_own_rows_in_blocks():
         fit(clone(wrapper), da.from_array(X, chunks=(CHUNKS, 4)), y)
     new, labels = rows(seed=1)
     assert fit(wrapper, da.from_array(new, chunks=(CHUNKS, 4)), labels).guarantees_
+
+
+def test_copies_of_held_out_rows_are_told_as_by_a_fit_in_memory():
+    X, y = rows(200)
+    X, y = np.tile(X, (3, 1)), np.tile(y, 3)
+    model = CLASSIFIERS["conformal"]
+    with pytest.warns(PrudentWarning, match="stand among") as in_memory:
+        clone(model).fit(X, y)
+    with pytest.warns(PrudentWarning, match="stand among") as in_blocks:
+        fit(clone(model), da.from_array(X, chunks=(CHUNKS, 4)), y)
+    told = {str(w.message) for w in (*in_memory, *in_blocks)}
+    assert len([text for text in told if "stand among" in text]) == 1

@@ -48,6 +48,7 @@ from prudent.estimator_tools.held_out import (
     refuse_seen_keys,
     remember_blocks,
     table_keys,
+    warn_of_copied_rows,
 )
 from prudent.minimax import MinimaxOutlierDetector
 from prudent.rules.rule import Terms
@@ -180,7 +181,7 @@ def fit_conformal(
     if isinstance(estimator, ConformalClassifier):
         pairs = zip(heads, sizes, strict=True)
         estimator.classes_ = _classes(labels for (_, labels), size in pairs if size)
-    remember_blocks(estimator, [keys for keys, _ in heads])
+    keys = remember_blocks(estimator, [own for own, _ in heads])
     estimator.n_rows_, estimator.method_ = _row_count(sizes), "split"
     if isinstance(estimator, ConformalClassifier):
         if estimator.subgroups is not None:
@@ -192,7 +193,7 @@ def fit_conformal(
         estimator._choose_method()
         estimator._condition = estimator.condition
     estimator._begin()
-    random = _fit_held_out(estimator, chunks, sizes)
+    random = _fit_held_out(estimator, chunks, sizes, keys)
     constant = getattr(estimator.estimator_, "constant_features_", ())
     estimator.constant_features_ = np.array(constant, dtype=np.intp)
     estimator._key = random.bytes(32)
@@ -239,9 +240,9 @@ def fit_detector(
     if rests_on_moments:
         detector.fit_moments(_moments(detector, chunks))
         return
-    keys = chunks.map(_checked_keys)
-    remember_blocks(detector, keys)
-    _fit_held_out(detector, chunks, [len(own) for own, _ in keys])
+    of_blocks = chunks.map(_checked_keys)
+    keys = remember_blocks(detector, of_blocks)
+    _fit_held_out(detector, chunks, [len(own) for own, _ in of_blocks], keys)
 
 
 def _checked_keys(block: Block) -> Any:
@@ -260,7 +261,7 @@ def _row_count(sizes: Sequence[int]) -> int:
 
 
 def _fit_held_out(
-    estimator: Any, chunks: DaskRows, sizes: Sequence[int]
+    estimator: Any, chunks: DaskRows, sizes: Sequence[int], keys: Any
 ) -> np.random.RandomState:
     """Fit to rows that are not held out, and find the rule by the scores of the others.
 
@@ -268,17 +269,18 @@ def _fit_held_out(
     `MAX_FIT_ROWS` of them, and a frozen model from none.
     """
     random, n_rows = check_random_state(estimator.random_state), _row_count(sizes)
+    name = type(estimator).__name__
     frozen = isinstance(getattr(estimator, "estimator", None), FrozenEstimator)
     estimator._terms = Terms(confidence=estimator.confidence, frozen=frozen)
     estimator.n_features_in_ = chunks.n_features
     if frozen and not isinstance(estimator, LowDensityRejector):
         held_out = np.arange(n_rows)
-        model, name = estimator.estimator, type(estimator).__name__
+        fit, model = held_out[:0], estimator.estimator
         first, _ = sample(chunks, sizes, held_out[:1])
         known = [known for known, _ in knowledge(model, first)]
         parts = answers_of(chunks, sizes, held_out, partial(_keys_within, model))
-        for own, keys in zip(known, zip(*parts, strict=True), strict=True):
-            refuse_seen_keys(name, own, np.concatenate(keys))
+        for own, seen in zip(known, zip(*parts, strict=True), strict=True):
+            refuse_seen_keys(name, own, np.concatenate(seen))
         estimator._fit_part(None, None, random)
     else:
         fit, held_out = hold_out(n_rows, estimator.calibration_size, random)
@@ -287,6 +289,9 @@ def _fit_held_out(
             estimator._fit_from(_moments(estimator, chunks, masks(fit, sizes)))
         else:
             estimator._fit_part(*sample(chunks, sizes, fit), random)
+    remembered = estimator._known_rows
+    if remembered is not None and remembered.holds_copies():
+        warn_of_copied_rows(name, keys, (fit, held_out))
     parts = answers_of(chunks, sizes, held_out, estimator._scores)
     estimator.n_calibration_ = len(held_out)
     scores = parts[0] if len(parts) == 1 else estimator._merged(parts)

@@ -353,17 +353,22 @@ def remember_rows(
     keys, cells = table_keys(X)
     estimator._known_rows = known = KnownRows.of(keys, cells)
     if warn and known is not None and known.holds_copies():
-        _warn_of_copies(type(estimator).__name__, keys, split)
+        warn_of_copied_rows(type(estimator).__name__, keys, split)
 
 
 def remember_blocks(
     estimator: Any, keys_of_blocks: Sequence[tuple[Keys, list[Keys]]]
-) -> None:
-    """Keep with an estimator what tells the rows of all blocks; see `table_keys`."""
-    keys, cells = zip(*keys_of_blocks, strict=True)
+) -> Keys:
+    """Keep with an estimator what tells the rows of all blocks; see `table_keys`.
+
+    The keys of all rows are returned.
+    """
+    of_rows, cells = zip(*keys_of_blocks, strict=True)
     first = zip(*(own for own in cells if own and len(own[0])), strict=True)
     columns = [np.concatenate(column)[:MOST_ROWS] for column in first]
-    estimator._known_rows = KnownRows.of(np.concatenate(keys), columns)
+    keys: Keys = np.concatenate(of_rows)
+    estimator._known_rows = KnownRows.of(keys, columns)
+    return keys
 
 
 def copied_rows(X: Any) -> int:
@@ -375,7 +380,7 @@ def copied_rows(X: Any) -> int:
 
 def warn_of_copies(name: str, X: Any) -> None:
     """Warn where rows that are to prove something are copies of others among them."""
-    _warn_of_copies(name, _keys_with_copies(X), None)
+    warn_of_copied_rows(name, _keys_with_copies(X), None)
 
 
 def _keys_with_copies(X: Any) -> Keys:
@@ -385,7 +390,7 @@ def _keys_with_copies(X: Any) -> Keys:
     return keys if known is not None and known.holds_copies() else keys[:0]
 
 
-def _warn_of_copies(name: str, keys: Keys, split: Split | None) -> None:
+def warn_of_copied_rows(name: str, keys: Keys, split: Split | None) -> None:
     """Say how many of the rows of these keys are copies."""
     if split is not None and len(split[0]):
         fit, held_out = split
