@@ -143,7 +143,8 @@ plt.show()
 # The same, every day, from a table of the day, with a state that survives the night::
 #
 #     prudent detect normal.csv --model-out model.prudent
-#     prudent monitor model.prudent --data today.csv --target label \
+#     prudent monitor model.prudent --data today.csv --target label --normal ok \
 #         --state watch.json --report watch.html
 #
-# Exit code 7 says that a promise is broken, 8 that rows have drifted.
+# A classifier has no ``--normal``, which says what ordinary rows are called. Exit code
+# 7 says that a promise is broken, 8 that rows have drifted.

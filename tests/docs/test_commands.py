@@ -113,6 +113,74 @@ def test_no_page_with_commands_is_left_out():
         assert name in words or "audit" in name, name
 
 
+def spoken(page):
+    """Text of a page in one line, without the marks of comments."""
+    return " ".join(re.sub(r"^ *#", "", page.read_text("utf-8"), flags=re.M).split())
+
+
+# Commands within sentences, and in tutorials, after those that make what they read.
+WITHIN = {
+    "docs/user_guide/time.rst": (
+        "prudent fit table.csv --target ill --method logistic --promise 'error <= 20%' "
+        "--time admitted -o model.prudent",
+    ),
+    "docs/getting_started.rst": ("prudent describe patients.csv",),
+    "docs/user_guide/certification.rst": (
+        "prudent certify new.csv -m model.prudent --target diagnosis",
+        "prudent plan --bound 0.05 --expected 0.02",
+    ),
+    "docs/scores_from_anywhere.rst": ("prudent export model.prudent -o rule.json",),
+    "docs/tutorials/plot_choose_at_the_desk.py": (
+        "prudent certify desk.csv -m fraud.prudent --truth y --positive fraud "
+        "--thresholds bands.json --report desk.html",
+    ),
+    "docs/tutorials/plot_promise_in_production.py": (
+        "prudent detect normal.csv --model-out model.prudent",
+        "prudent monitor model.prudent --data today.csv --target label --normal ok "
+        "--state watch.json --report watch.html",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_commands_within_sentences_run(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill(tmp_path, "diagnosis", "patients.csv", "table.csv", "new.csv")
+    fill(tmp_path, "label", "today.csv")
+    fill(tmp_path, None, "normal.csv")
+    fit = (
+        "prudent fit table.csv --target diagnosis --method lda --promise 'error <= 9%'"
+    )
+    before = [f"{fit} -o model.prudent"]
+    if "time" in name:
+        text = Path("table.csv").read_text().replace("diagnosis", "ill").split("\n")
+        days = [
+            f"{line},2026-{n // 28 + 1:02}-{n % 28 + 1:02}"
+            for n, line in enumerate(text[1:])
+        ]
+        Path("table.csv").write_text("\n".join([f"{text[0]},admitted", *days]))
+        before = []
+    if "desk" in name:
+        for table in ("table.csv", "desk.csv"):
+            fill(tmp_path, "y", table)
+            text = Path(table).read_text()
+            Path(table).write_text(text.replace("high", "fraud"))
+        before = ["prudent fit table.csv --target y --method lda -o fraud.prudent"]
+    for command in [*before, *WITHIN[name]]:
+        _, *arguments = shlex.split(command)
+        assert _run(arguments, debug=False) in (0, 7, 8), command
+    said = spoken(ROOT / name).replace("\\ ", "")
+    assert all(" ".join(command.split()) in said for command in WITHIN[name])
+
+
+def test_no_command_within_a_sentence_is_left_out():
+    for page in [*pages(), *(ROOT / "docs" / "tutorials").glob("*.py")]:
+        for command in re.findall(r"``(prudent [a-z]+ [^`]+)``", spoken(page)):
+            whole = re.search(r"\.(csv|prudent|json)\b|--bound", command)
+            known = WITHIN.get(page.relative_to(ROOT).as_posix(), ())
+            assert not whole or command in known, f"{page}: {command}"
+
+
 def test_pages_name_options_that_commands_have(capsys):
     known = set()
     for command in COMMANDS:
