@@ -557,6 +557,8 @@ def test_the_command_that_checks_again_works_once_its_blanks_are_filled(
     checked = prudent(*words)
     assert checked.code == 0, checked.err
     assert "false alarm rate: at most" in checked.out
+    page = as_markdown(json.loads((tmp_path / "card.json").read_text()))
+    assert "COLUMN its column of true labels, LABEL the one of ordinary rows." in page
 
 
 class TestMisuse:

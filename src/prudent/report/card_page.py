@@ -301,6 +301,21 @@ def _percentage(count: float, rows: float) -> str:
     return f"{share:.2g} %" if share < 1 else f"{share:.1f} %"
 
 
+def _blanks(command: str) -> str:
+    """What to put for the words in capitals of the command that checks again."""
+    stand_for = {
+        "NEW_ROWS": "a file of rows that the model has not seen",
+        "--predicted": "its columns of answers and of true labels",
+        "--truth": "its column of true labels",
+        "--normal": "LABEL the one of ordinary rows",
+        "--groups": "the last COLUMN says which rows belong together",
+    }
+    told = [text for word, text in stand_for.items() if word in command]
+    if "--predicted" in command:
+        told.remove(stand_for["--truth"])
+    return f"NEW_ROWS is {told[0]}, COLUMN {', '.join(told[1:])}."
+
+
 #: What stands under each heading but the table.
 SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "promise": _promise,
@@ -367,7 +382,7 @@ def _markdown_lines(name: str, card: Mapping[str, Any]) -> list[str]:
         return [*head, *("| " + " | ".join(row) + " |" for row in bars)]
     said = lines(name, card)
     if name == "recheck":
-        return [f"    {command}" for command in said]
+        return [f"    {command}\n\n{_blanks(command)}\n" for command in said]
     if len(said) > 1 and name != "promise":
         return [f"- {sentence}" for sentence in said]
     return [f"{sentence}\n" for sentence in said]
@@ -386,7 +401,10 @@ def _html_of(name: str, card: Mapping[str, Any]) -> str:
         )
     said = [escape(sentence) for sentence in lines(name, card)]
     if name == "recheck":
-        return "".join(f"<p><code>{command}</code></p>" for command in said)
+        return "".join(
+            f"<p><code>{command}</code></p><p>{_blanks(command)}</p>"
+            for command in said
+        )
     if len(said) > 1 and name != "promise":
         return "<ul>" + "".join(f"<li>{sentence}</li>" for sentence in said) + "</ul>"
     return "".join(f"<p>{sentence}</p>" for sentence in said)
