@@ -66,6 +66,15 @@ def test_every_fit_with_times_says_whether_its_rows_change(estimator, tmp_path):
     assert not hasattr(estimator.fit(X, y), "order_test_")
 
 
+def test_a_full_fit_forgets_the_test_of_an_earlier_one_with_times():
+    X, y = rows()
+    model = ConformalClassifier(model="gaussian").fit(X, y, time=DAYS)
+    assert hasattr(model, "order_test_")
+    full = model.set_params(method="full").fit(X, y)
+    assert not hasattr(full, "order_test_")
+    assert not hasattr(full, "rule_")
+
+
 def test_the_test_uses_up_no_draw_and_changes_nothing_of_a_fit():
     X, y = rows()
     groups = np.arange(N) // 2

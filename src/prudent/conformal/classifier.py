@@ -68,6 +68,8 @@ class ConformalEstimator(HeldOutEstimator):
     """The door of both estimators: which rows they take, which settings go together."""
 
     method_: str
+    ties: Literal["conservative", "smoothed"]
+    random_state: Any
     _parameter_constraints: Mapping[str, Any] = {
         "estimator": "no_validation",
         "ridge_rows": [Interval(Real, 0, None, closed="left")],
@@ -115,7 +117,6 @@ class ConformalEstimator(HeldOutEstimator):
         Returns what the new fit draws by. Rows in memory are searched for columns of
         one value, if they are ours to judge, and remembered.
         """
-        estimator: Any = self
         if self.method_ == FULL and self.estimator is not None:
             raise ValueError(
                 "method='full' has models of its own and cannot rank by `estimator`, "
@@ -136,17 +137,18 @@ class ConformalEstimator(HeldOutEstimator):
                 f"`confidence` needs method='split', got {self.method_!r}: nothing of "
                 "the kind holds given the training rows."
             )
-        if self.confidence is not None and estimator.ties == "smoothed":
+        if self.confidence is not None and self.ties == "smoothed":
             raise ValueError("`confidence` needs ties='conservative', got 'smoothed'.")
-        for name in ("estimator_", "estimators_", "n_calibration_", "rule_", "_ranks"):
-            vars(estimator).pop(name, None)
+        fitted = ("estimator_", "estimators_", "n_calibration_", "rule_", "order_test_")
+        for name in (*fitted, "_labels", "_ranks", "_terms"):
+            self.__dict__.pop(name, None)
         self.constant_features_ = np.empty(0, dtype=np.intp)
         if X is not None and self.estimator is None:
             self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
             warn_constant_features(self, self.constant_features_)
         if X is not None and self.method_ != SPLIT:
             remember_rows(self, X)
-        random: np.random.RandomState = check_random_state(estimator.random_state)
+        random: np.random.RandomState = check_random_state(self.random_state)
         return random
 
     def _coins(self, rows: Any) -> FloatArray:
