@@ -145,71 +145,6 @@ def _bands(n_features: int) -> list[tuple[int, int]]:
 # --- published summaries: means, covariances or deviations, counts, names -------------
 
 
-class FromSummary:
-    """Moments from what is published about classes."""
-
-    __slots__ = ()
-
-    @classmethod
-    def from_covariances(
-        cls,
-        means: ArrayLike,
-        covariances: ArrayLike | None = None,
-        counts: ArrayLike | None = None,
-        classes: ArrayLike | None = None,
-        ddof: Literal[0, 1] = 0,
-        *,
-        standard_deviations: ArrayLike | None = None,
-        correlations: ArrayLike | None = None,
-    ) -> Self:
-        """Moments that have the given means and covariances.
-
-        Arrays, or pandas or polars data frames, whose names have to agree: columns
-        are features, a pandas index that is not 0..K-1 holds the labels.
-
-        Parameters
-        ----------
-        means : array-like of shape (K, d)
-            Class means.
-        covariances : array-like of shape (K, d, d), default=None
-            Class covariances; K data frames, or the frame of
-            ``X.groupby(y).cov()``, will do. Symmetric and positive semidefinite to
-            1e-8, relative; smaller negative eigenvalues are clipped to 0.
-        counts : array-like of shape (K,)
-            Total weight of each class, > `ddof`.
-        classes : array-like of shape (K,), default=None
-            Distinct labels, in the order of `means`; by default the row labels of
-            `means`, else 0..K-1.
-        ddof : {0, 1}, default=0
-            The covariances are S / (W - ddof).
-        standard_deviations : array-like of shape (K, d), default=None
-            With `correlations`, in place of `covariances`; >= 0.
-        correlations : array-like of shape (K, d, d) or (d, d), default=None
-            In [-1, 1], with 1 on the diagonal; (d, d) serves all classes.
-
-        Raises
-        ------
-        ValueError
-            If shapes or names disagree, a number is not finite, a covariance is not
-            symmetric positive semidefinite, a count is not > `ddof`, or there is
-            not one of `covariances` and `standard_deviations`.
-        """
-        labels, weight, mean, matrices = _read(
-            means, covariances, counts, classes, ddof, standard_deviations, correlations
-        )
-        order = np.argsort(labels)
-        labels, weight = labels[order], weight[order]
-        matrices = symmetric_nonnegative(matrices[order], labels)
-        return cls(
-            labels,  # type: ignore[call-arg]
-            np.rint(weight).astype(np.int64),
-            weight,
-            mean[order],
-            np.zeros_like(mean),
-            matrices * (weight - ddof)[:, None, None],
-        )
-
-
 def _read(
     means: Any,
     covariances: Any,
@@ -391,7 +326,7 @@ def _from_deviations(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassMoments(Statistics, FromSummary):
+class ClassMoments(Statistics):
     """Weighted moments of each class, additive over parts of the data.
 
     Parts merge in any split and order to the same moments, up to 1e-13 of
@@ -502,6 +437,65 @@ class ClassMoments(Statistics, FromSummary):
         rows = Block(X, codes.astype(np.intp, copy=False), weight)
         labels = np.arange(n_classes)
         return cls._of(accumulate(rows, labels, fourth, structure, block_rows))
+
+    @classmethod
+    def from_covariances(
+        cls,
+        means: ArrayLike,
+        covariances: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        ddof: Literal[0, 1] = 0,
+        *,
+        standard_deviations: ArrayLike | None = None,
+        correlations: ArrayLike | None = None,
+    ) -> Self:
+        """Moments that have the given means and covariances.
+
+        Arrays, or pandas or polars data frames, whose names have to agree: columns
+        are features, a pandas index that is not 0..K-1 holds the labels.
+
+        Parameters
+        ----------
+        means : array-like of shape (K, d)
+            Class means.
+        covariances : array-like of shape (K, d, d), default=None
+            Class covariances; K data frames, or the frame of
+            ``X.groupby(y).cov()``, will do. Symmetric and positive semidefinite to
+            1e-8, relative; smaller negative eigenvalues are clipped to 0.
+        counts : array-like of shape (K,)
+            Total weight of each class, > `ddof`.
+        classes : array-like of shape (K,), default=None
+            Distinct labels, in the order of `means`; by default the row labels of
+            `means`, else 0..K-1.
+        ddof : {0, 1}, default=0
+            The covariances are S / (W - ddof).
+        standard_deviations : array-like of shape (K, d), default=None
+            With `correlations`, in place of `covariances`; >= 0.
+        correlations : array-like of shape (K, d, d) or (d, d), default=None
+            In [-1, 1], with 1 on the diagonal; (d, d) serves all classes.
+
+        Raises
+        ------
+        ValueError
+            If shapes or names disagree, a number is not finite, a covariance is not
+            symmetric positive semidefinite, a count is not > `ddof`, or there is
+            not one of `covariances` and `standard_deviations`.
+        """
+        labels, weight, mean, matrices = _read(
+            means, covariances, counts, classes, ddof, standard_deviations, correlations
+        )
+        order = np.argsort(labels)
+        labels, weight = labels[order], weight[order]
+        matrices = symmetric_nonnegative(matrices[order], labels)
+        return cls(
+            labels,
+            np.rint(weight).astype(np.int64),
+            weight,
+            mean[order],
+            np.zeros_like(mean),
+            matrices * (weight - ddof)[:, None, None],
+        )
 
     @classmethod
     def empty(
