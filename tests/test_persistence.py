@@ -205,6 +205,14 @@ def test_compressed_member_is_refused(model_file):
         read_header(model_file)
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(model_file):
+    with zipfile.ZipFile(model_file, "a") as archive:
+        archive.writestr("schema.json", archive.read("schema.json"))
+    with pytest.raises(ModelFileError, match="two members of one name"):
+        prudent.load(model_file)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -313,6 +313,12 @@ def _refuse_sizes(
     archives in the archive, compressed by SciPy.
     """
     members = archive.infolist()
+    names = [member.filename for member in members]
+    if len({*names}) < len(names):
+        raise ModelFileError(
+            f"{path} was altered: it holds two members of one name, of which readers "
+            "may take either. Fit the model again."
+        )
     sound = sum(member.file_size for member in members) <= most and (
         packed or all(member.compress_type == ZIP_STORED for member in members)
     )
