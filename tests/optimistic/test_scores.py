@@ -5,6 +5,7 @@ import pytest
 from mpmath import mp, mpf
 
 from prudent.optimistic import (
+    clt_radius,
     covariance_scores,
     formulas,
     gaussian_scores,
@@ -307,3 +308,16 @@ def test_log_terms_have_full_relative_accuracy(z):
     assert float(found) == pytest.approx(float(excess), rel=2e-15, abs=0)
     found = formulas.log1p_remainder(np.float64(z), inverse)
     assert float(found) == pytest.approx(float(remainder), rel=4e-15, abs=0)
+
+
+@pytest.mark.parametrize("n_features", [1.5, float("inf")])
+def test_a_part_of_a_feature_is_refused(n_features):
+    for ask in (gaussian_scores, covariance_scores):
+        with pytest.raises(ValueError, match="`n_features` must be a whole number"):
+            ask([1.0], n_features, 0.1)
+    with pytest.raises(ValueError, match="`n_features` must be a whole number"):
+        clt_radius(n_features, 50)
+
+
+def test_a_whole_number_of_features_may_be_written_as_a_float():
+    assert gaussian_scores(4.0, 2.0, 0.3) == gaussian_scores(4.0, 2, 0.3)

@@ -28,7 +28,7 @@ from prudent.optimistic.nominal import (
     standardised,
     standardised_fourth,
 )
-from prudent.optimistic.scores import Ball
+from prudent.optimistic.scores import Ball, whole_features
 
 # --- given or estimated ---------------------------------------------------------------
 
@@ -71,8 +71,7 @@ def clt_radius(
     >>> round(clt_radius(20, 100), 4)
     2.2933
     """
-    if not n_features >= 1:
-        raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
+    n_features = whole_features(n_features)
     if not 0 < n_rows < np.inf:
         raise ValueError(f"`n_rows` must be finite and > 0, got {n_rows!r}.")
     check_fraction("level", level)

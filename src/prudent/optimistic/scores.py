@@ -224,8 +224,7 @@ def gaussian_scores(
     >>> lower.round(4).tolist(), upper.round(4).tolist()
     ([-1.2053, -8.359], [1.0039, -1.5721])
     """
-    if not n_features >= 1:
-        raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
+    n_features = whole_features(n_features)
     return (
         _scores(GAUSSIAN_LOWER, distances, n_features, radius),
         _scores(GAUSSIAN_UPPER, distances, n_features, radius),
@@ -292,9 +291,18 @@ def _scores(
     for value in np.unique(rho).tolist():
         chosen = rho == value
         part = np.empty(np.count_nonzero(chosen))
-        solve(equation, M[chosen], int(n_features), value, part, compiled=compiled)
+        solve(equation, M[chosen], n_features, value, part, compiled=compiled)
         scores[chosen] = part
     return scores
+
+
+def whole_features(n_features: float) -> int:
+    """Number of features d, a whole number >= 1."""
+    if not n_features >= 1:
+        raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
+    if not float(n_features).is_integer():
+        raise ValueError(f"`n_features` must be a whole number, got {n_features!r}.")
+    return int(n_features)
 
 
 def in_range(name: str, values: ArrayLike, largest: float) -> FloatArray:
@@ -369,8 +377,7 @@ def covariance_scores(
     >>> lower.round(4).tolist(), upper.round(4).tolist()
     ([-1.2053, -7.333], [1.0039, -2.2635])
     """
-    if not n_features >= 1:
-        raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
+    n_features = whole_features(n_features)
     M = in_range("distance", distances, LARGEST_DISTANCE)
     return (
         covariance_score("lower", M, n_features, radius),
