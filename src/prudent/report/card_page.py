@@ -7,11 +7,13 @@ who do; the figures behind them stand in the card as JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from prudent.io.errors import counted, cut, thousands, unbroken
 from prudent.report.card import HEADINGS, in_hundred, rounded_up
+from prudent.report.page import rendered
 
 #: Names of columns, or labels, that are printed; the others are counted.
 MOST_NAMES = 12
@@ -69,14 +71,18 @@ def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
 
     An `explorer` of thresholds may stand behind it, on a sheet of its own.
     """
-    sections = [
-        f'<section id="{name}"><h2>{heading}</h2>{_html_of(name, card)}</section>'
-        for name, heading in HEADINGS.items()
-    ]
-    return PAGE.format(
-        title=escape(_title(card)),
-        sections="\n".join([*sections, explorer]),
-        foot=escape(card["foot"]),
+    return rendered(
+        "card.html",
+        title=_title(card),
+        sections=[
+            (name, heading, [] if name == "table" else lines(name, card))
+            for name, heading in HEADINGS.items()
+        ],
+        blanks=_blanks(card["recheck"]) if card["recheck"] else "",
+        heads=TABLE_HEAD,
+        rows=_table(card),
+        explorer=Markup(explorer),
+        foot=card["foot"],
     )
 
 
@@ -330,48 +336,6 @@ SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], list[str]]] = {
     "recheck": lambda card: [card["recheck"]] if card["recheck"] else [],
     "owner": _owner,
 }
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark;
-  --soft: color-mix(in srgb, CanvasText 75%, Canvas); }}
-body {{ font: 15px/1.4 system-ui, sans-serif; max-width: 46rem; margin: 1.5rem auto;
-  padding: 0 1rem; overflow-wrap: anywhere; }}
-h1 {{ font-size: 1.5rem; margin: 0 0 .5rem; }}
-h2 {{ font-size: .8rem; text-transform: uppercase; letter-spacing: .05em;
-  margin: .9rem 0 .2rem; color: var(--soft); break-after: avoid; }}
-p, ul {{ margin: .2rem 0; }}
-ul {{ padding-left: 1.2rem; }}
-#promise p {{ font-size: 1.2rem; font-weight: 600; }}
-.scroll {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; width: 100%; overflow-wrap: normal; }}
-tr, li, p {{ break-inside: avoid; }}
-th, td {{ text-align: left; vertical-align: top; padding: .15rem .7rem .15rem 0;
-  border-bottom: 1px solid color-mix(in srgb, currentColor 25%, transparent); }}
-code {{ font-size: .9em; }}
-td:nth-child(n+4) {{ white-space: nowrap; }}
-@media (max-width: 600px) {{ table {{ font-size: .85em; }}
-  th, td {{ padding-right: .4rem; }} td:nth-child(n+4) {{ white-space: normal; }} }}
-footer {{ margin-top: 1rem; color: var(--soft); font-size: .85rem; }}
-@page {{ size: A4; margin: 12mm; }}
-@media print {{ body {{ font-size: 10.5px; margin: 0; max-width: none; padding: 0; }}
-  :root {{ color-scheme: light; }} h1 {{ font-size: 15px; margin: 0; }}
-  .scroll {{ overflow: visible; }} table {{ font-size: 9.5px; }} li {{ margin: 0; }}
-  h2 {{ margin: .45rem 0 .1rem; }} #promise p {{ font-size: 13px; }}
-  footer {{ font-size: 9.5px; margin-top: .5rem; }} }}
-</style>
-</head>
-<body>
-<h1>{title}</h1>
-{sections}
-<footer>{foot}</footer>
-</body>
-</html>
-"""
 
 
 def _markdown_lines(name: str, card: Mapping[str, Any]) -> list[str]:
@@ -386,25 +350,3 @@ def _markdown_lines(name: str, card: Mapping[str, Any]) -> list[str]:
     if len(said) > 1 and name != "promise":
         return [f"- {sentence}" for sentence in said]
     return [f"{sentence}\n" for sentence in said]
-
-
-def _html_of(name: str, card: Mapping[str, Any]) -> str:
-    if name == "table":
-        head = "".join(f'<th scope="col">{title}</th>' for title in TABLE_HEAD)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-            for cells in _table(card)
-        )
-        return (
-            f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{rows}</tbody></table></div>"
-        )
-    said = [escape(sentence) for sentence in lines(name, card)]
-    if name == "recheck":
-        return "".join(
-            f"<p><code>{command}</code></p><p>{_blanks(command)}</p>"
-            for command in said
-        )
-    if len(said) > 1 and name != "promise":
-        return "<ul>" + "".join(f"<li>{sentence}</li>" for sentence in said) + "</ul>"
-    return "".join(f"<p>{sentence}</p>" for sentence in said)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from functools import cache
-from html import escape
-from importlib.resources import files
 from typing import Any
 
-from prudent.io.errors import NO_BREAK, unbroken
+from markupsafe import Markup
+
+from prudent.io.errors import NO_BREAK, percent
 from prudent.report.card import FOOT
-from prudent.report.card_page import PAGE
+from prudent.report.page import _resource, rendered
 
 #: What a line of the table says, by the names of `limits_at`; and of which side.
 LINES = {
@@ -35,16 +34,6 @@ LINES = {
 }
 #: New rows of a day, to begin with.
 QUEUE = 1000
-STYLE = """
-.explorer { margin-top: 1rem; }
-.explorer label { display: block; margin: .35rem 0; }
-.explorer input[type=range] { width: min(24rem, 100%); margin: 0;
-  vertical-align: middle; }
-.explorer input[type=number] { width: 6rem; }
-.explorer .seen { opacity: .7; }
-@media print { .explorer .controls { display: none; }
-  #promise ~ .explorer { break-before: page; } }
-"""
 
 
 def limits_at(
@@ -146,51 +135,44 @@ def explorer(
     kind, confidence = str(bands["kind"]), float(bands["confidence"])
     positive = f"'{bands['positive']}'"
     limits, seen = limits_at(bands, place), seen_at(bands, place)
-    lines = []
-    for name, (what, side) in LINES[kind].items():
-        limit, share = limits[name], seen[name]
-        known = "–" if share is None else f"{100 * share:.1f}{NO_BREAK}%"
-        lines.append(
-            f'<tr><th scope="row">{escape(what.format(positive=positive))}</th>'
-            f'<td>{side} <b data-name="{name}-limit">'
-            f"{_percent(limit, at_least=side == 'at least')}</b></td>"
-            f'<td class="seen" data-name="{name}-seen">{known}</td></tr>'
+    lines = [
+        (
+            name,
+            what.format(positive=positive),
+            side,
+            _percent(limits[name], at_least=side == "at least"),
+            percent(seen[name], 1),
         )
-    happens = "is answered above" if kind == "answers" else "raises an alarm from"
-    prevalence = _PREVALENCE.format(positive=escape(positive))
+        for name, (what, side) in LINES[kind].items()
+    ]
     data = json.dumps(dict(bands), separators=(",", ":"), allow_nan=False)
     people = limits["people"]
-    return _PART.format(
-        style=STYLE,
-        confidence=unbroken(f"{100 * confidence:.4g} %"),
-        together=unbroken(_TOGETHER.format(max(0.0, 200 * confidence - 100)))
-        if beside_card
-        else "",
-        happens=happens,
-        position=escape(str(bands["threshold"][place])),
+    return rendered(
+        "explorer.html",
+        alarms=kind == "alarms",
+        confidence=percent(confidence, None),
+        together=percent(max(0.0, 2 * confidence - 1), None) if beside_card else "",
+        position=str(bands["threshold"][place]),
         last=len(at) - 1,
         place=place,
-        prevalence=prevalence if kind == "alarms" else "",
-        people="flagged" if kind == "alarms" else "handed over",
-        onwards="" if kind == "answers" else " on",
+        positive=positive,
         queue=QUEUE,
-        queue_shown=f'<span data-name="queue-rows">{QUEUE}</span>',
         waiting="–" if people is None else math.ceil(QUEUE * people - 1e-9),
-        lines="\n".join(lines),
-        data=data.replace("<", "\\u003c"),
-        script=script(),
+        lines=lines,
+        data=Markup(data.replace("<", "\\u003c")),
+        script=Markup(script()),
     )
 
 
 def explorer_page(bands: Mapping[str, Any], title: str) -> str:
     """A page of its own with the explorer of a table of scores."""
-    return PAGE.format(title=escape(title), sections=explorer(bands), foot=FOOT)
+    part = Markup(explorer(bands))
+    return rendered("card.html", title=title, sections=[], explorer=part, foot=FOOT)
 
 
-@cache
 def script() -> str:
     """The script of the explorer."""
-    return (files("prudent.report") / "explorer.js").read_text(encoding="utf-8")
+    return _resource("explorer.js")
 
 
 def _percent(value: float | None, *, at_least: bool) -> str:
@@ -200,36 +182,3 @@ def _percent(value: float | None, *, at_least: bool) -> str:
     scaled = 1000 * min(max(value, 0.0), 1.0)
     whole = math.floor(scaled + 1e-9) if at_least else math.ceil(scaled - 1e-9)
     return f"{whole / 10:.1f}{NO_BREAK}%"
-
-
-_TOGETHER = ", together with the card above with {:.4g} %"
-_PREVALENCE = """<label><input type="checkbox" data-name="known">
-another share of {positive} among future rows:
-<input type="range" min="0" max="1000" value="100" data-name="share" disabled
- aria-label="share of {positive} among future rows">
-<output data-name="share-text">as here</output></label>
-<p data-name="assumed" hidden>This assumes that share, and that nothing else
-changes.</p>
-"""
-_PART = """<section class="explorer" id="explorer" aria-label="Every threshold">
-<style>{style}</style>
-<h2>Every threshold</h2>
-<p>Choose after looking: all limits hold at once, at every position, with probability
-{confidence}{together}. What was seen here is not promised.</p>
-<div class="controls" hidden>
-<label>threshold: <input type="range" min="0" max="{last}" value="{place}"
- data-name="threshold" aria-label="threshold"></label>
-{prevalence}<label>people have time for at most <input type="range" min="0" max="1000"
- value="1000" data-name="capacity" aria-label="share of rows that people have time for">
-<output data-name="capacity-text">100.0&nbsp;%</output> of the rows</label>
-<label>new rows a day: <input type="number" min="0" value="{queue}" data-name="queue">
-</label></div>
-<p>A row {happens} <b data-name="position">{position}</b>{onwards}. Of {queue_shown}
-rows at most <b data-name="queue-text">{waiting}</b> are {people} on average.</p>
-<table><thead><tr><th scope="col">of future rows</th><th scope="col">promised</th>
-<th scope="col" class="seen">seen here, not promised</th></tr></thead><tbody>
-{lines}
-</tbody></table>
-<script type="application/json">{data}</script>
-<script>{script}</script>
-</section>"""

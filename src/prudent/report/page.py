@@ -197,28 +197,30 @@ def page(
 
     With `print_all` nothing is folded, so that all of it is printed.
     """
-    script, look = _resource("page.js"), _resource("style.css")
+    script = _resource("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        _environment()
-        .get_template("template.html")
-        .render(
-            title=title[:LONGEST_NAME],
-            answer=answer,
-            tables_as_csv=Markup(answer.figures.replace("<", "\\u003c")),
-            sections=sections,
-            print_all=print_all,
-            script=Markup(script),
-            script_digest=digest,
-            style=Markup(look),
-            data=Markup(_embedded(data)),
-        )
+    return rendered(
+        "template.html",
+        title=title[:LONGEST_NAME],
+        answer=answer,
+        tables_as_csv=Markup(answer.figures.replace("<", "\\u003c")),
+        sections=sections,
+        print_all=print_all,
+        script=Markup(script),
+        script_digest=digest,
+        style=Markup(_resource("style.css")),
+        data=Markup(_embedded(data)),
     )
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template of this folder with its values, text of which is escaped."""
+    return _environment().get_template(template).render(values)
 
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("prudent.report", "."),
         autoescape=True,
         finalize=_on_one_line,
@@ -226,6 +228,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    # As the standard library escapes, so that a card is the same byte by byte.
+    environment.filters["escaped"] = lambda text: Markup(escape(text))
+    return environment
 
 
 def _on_one_line(value: Any) -> Any:
