@@ -88,7 +88,7 @@ def audit(
         for line in result.remarks():
             print(line)
     if report is not None:
-        from prudent.report.audits import audit_page
+        from prudent.report.pages import audit_page
 
         again = _command_of_worst(result, method, param or [])
         title = f"audit of {method}"

@@ -162,7 +162,7 @@ def detect(
     if output is not None:
         note(f"scores of {thousands(surveyed.n_rows)} rows in {output}")
     if report is not None:
-        from prudent.report.detectors import detection_page
+        from prudent.report.pages import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
         notes += spread

@@ -76,7 +76,7 @@ def game(
     if len(p) > MOST_EVENTS:
         print(f"and {counted(len(p) - MOST_EVENTS, 'event')} more")
     if report is not None:
-        from prudent.report.detectors import game_page
+        from prudent.report.pages import game_page
 
         page = game_page(solved, summary, columns, rules, print_all=print_all)
         write_report(page, report)

@@ -387,7 +387,7 @@ def _show(
         if json_file is not None:
             note(f"JSON: {json_file}")
     if report is not None:
-        from prudent.report.detectors import monitor_page
+        from prudent.report.pages import monitor_page
 
         page = monitor_page(
             f"prudent monitor: {model.name}",

@@ -9,17 +9,23 @@ from typing import Any
 
 from pyarrow.csv import write_csv
 
+from prudent.auditing.result import Audit
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import figures
 from prudent.evaluation.detection import Detection
 from prudent.evaluation.records import Findings
-from prudent.io.errors import cut, percent, thousands
+from prudent.io.errors import counted, cut, percent, thousands
 from prudent.report.card import with_share
 from prudent.report.page import TONES, Answer
 
 #: Verdicts as large letters say them.
 SAID = {"kept": "Kept", "consistent": "Not contradicted", "broken": "Broken"}
+VERDICTS = {
+    "no violation found": ("No violation found", "plain"),
+    "broken": ("Broken", "bad"),
+    "nothing to test": ("Nothing to test", "plain"),
+}
 SAME_SOURCE = (
     "New rows come from the same source, in the same way, as the rows of this table."
 )
@@ -162,6 +168,62 @@ def _of_promise(promise: Mapping[str, Any]) -> str:
     measured = with_share(about, percent(promise["measured"], 1))
     limit, verdict = percent(promise["bound"], None), SAID[promise["verdict"]].lower()
     return f"{measured} (limit {limit}): {verdict}."
+
+
+def of_game(
+    sentences: Sequence[str], columns: Sequence[str], lines: Sequence[Sequence[str]]
+) -> Answer:
+    """That the game is solved: the first of the sentences says which."""
+    return Answer(
+        verdict="Solved",
+        tone="plain",
+        sentences=sentences[:1],
+        assumption="The law of the events is the one given, and the intruder is as "
+        "strong as the game allows.",
+        not_promised="Anything against a stronger intruder, or under another law.",
+        figures=csv_of(columns, lines),
+    )
+
+
+def of_audit(
+    audit: Audit,
+    columns: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    command: str | None,
+) -> Answer:
+    """Whether a promise was refuted under any law, and on what that rests."""
+    verdict, tone = VERDICTS[audit.verdict]
+    refuted = sum(row.is_refuted for row in audit.rows)
+    laws = list(dict.fromkeys(row.law for row in audit.rows))
+    sentences = [
+        f"{refuted or 'None'} of {counted(len(audit.rows), 'line')} below "
+        f"{'is' if refuted <= 1 else 'are'} refuted, in at most {audit.budget} draws "
+        f"each (level {audit.level:g})."
+    ]
+    if audit.worst_case is not None and audit.verdict == "broken":
+        worst = audit.worst_case
+        sentences += [
+            f"{worst.claim} In the worst draw, of {worst.size} rows of {worst.law!r}, "
+            f"the true rate of violations is {worst.truth:.4g}."
+        ]
+    if not audit.rows:
+        sentences = ["No draw led to a promise that could be held against the truth."]
+        sentences += [
+            f"{counted(n, 'draw')}: {cut(text, 300)}"
+            for text, n in audit.refusals.items()
+        ]
+    return Answer(
+        verdict=verdict,
+        tone=tone,
+        sentences=sentences,
+        assumption="Nothing but chance: the truth of each law is known, each draw has "
+        f"fresh rows of it, and a true promise is called broken with probability at "
+        f"most {audit.level:g}. Laws: {', '.join(laws) or 'none'}.",
+        not_promised="That the promise is true. A method that passes was not caught, "
+        "under these laws and at these numbers of rows.",
+        command=command,
+        figures=csv_of(columns, lines),
+    )
 
 
 def _as_csv(findings: Findings) -> str:

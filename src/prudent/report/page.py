@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib import rc_context, style
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from prudent.evaluation.records import MethodRow, Sets
@@ -50,6 +51,13 @@ def figure_style() -> Iterator[None]:
     """Settings under which the figures of a report are drawn and saved."""
     with style.context(STYLE_FILE), rc_context(STYLE):
         yield
+
+
+def on_axes(size: tuple[float, float], draw: Callable[[Axes], Any]) -> Figure:
+    """A figure of so many inches with one pair of axes, on which is drawn."""
+    figure = Figure(size, layout="constrained")
+    draw(figure.subplots())
+    return figure
 
 
 def to_svg(figure: Figure, name: str, description: str) -> str:

@@ -1,4 +1,4 @@
-"""Reports of `detect`, `game` and `monitor`, in the frame of a comparison's."""
+"""Reports of detect, game, monitor and audit, in the frame of a comparison's."""
 
 from __future__ import annotations
 
@@ -12,22 +12,62 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from prudent.adversarial import RejectionGame
+from prudent.auditing.result import Audit, AuditRow
 from prudent.evaluation.detection import Detection
 from prudent.io.errors import cut
 from prudent.monitoring import PromiseMonitor
 from prudent.plots import (
+    AuditDisplay,
     DetectorScoreDisplay,
     DriftDisplay,
     MonitorDisplay,
     SecurityCurveDisplay,
 )
-from prudent.report.answers import csv_of, of_detection, of_monitor
-from prudent.report.page import Answer, Section, Table, first_rows, page
+from prudent.report.answers import of_audit, of_detection, of_game, of_monitor
+from prudent.report.page import Section, Table, first_rows, on_axes, page
 
 MOST_EVENTS = 60
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-FIGURE_SIZE = (5.5, 3.2)
+#: Inches, of a figure of one pair of axes.
+SIZE = (5.5, 3.2)
+MOST_BARS = 10
+MONITOR_FIGURE = (
+    "Above: the evidence against the promise, in powers of ten; it is called broken, "
+    "for ever, where the line reaches the alarm. Below: the limits of the measured "
+    "rate, which hold at all times at once, and the promised bound (dashed)."
+)
+MOST_LINES = 30
+AUDIT_COLUMNS = (
+    "law",
+    "verdict",
+    "rows",
+    "promise",
+    "true rate",
+    "bound",
+    "bound / true",
+    "draws",
+    "beyond",
+    "may be",
+    "p",
+)
+AUDIT_NOTE = (
+    "True rate and bound are means over the draws, of violations: of misses for a "
+    "coverage. Beyond: draws whose true rate lies beyond the bound; may be: how many "
+    "may where the promise is true, which a promise on average leaves open. p is the "
+    "exact p-value of a true promise, 1/e where an e-value stopped the draws; all "
+    "lines are tested together, at one level (Holm). Bound / true: 1 means that the "
+    "promise gives nothing away, and much more that it may be true but says little."
+)
+AUDIT_LINES = (
+    "Each line is one promise under one law at one number of training rows, in so many "
+    "draws: fresh rows, a new fit, and its promise held against the truth."
+)
+AUDIT_FIGURE = (
+    "Left: the mean true rate (dot) and the mean bound (tick). Right: the share of "
+    "draws beyond the bound with its exact interval, and the share that may be (tick). "
+    "The most suspicious come first."
+)
 
 
 def detection_page(
@@ -62,7 +102,7 @@ def detection_page(
         "scores",
         "Scores",
         ["Rows with a score below 0 are flagged; quantiles of the scores below."],
-        lambda: _scores(score, detection.normal),
+        partial(on_axes, SIZE, DetectorScoreDisplay(score, detection.normal).plot),
         "Histogram of the scores, cut at 0.",
         [Table("Quantiles", ["rows", *(f"{q:g}" for q in QUANTILES)], quantiles)],
     )
@@ -73,24 +113,12 @@ def detection_page(
     )
 
 
-def _scores(score: NDArray[np.float64], normal: NDArray[np.bool_]) -> Figure:
-    figure = Figure(FIGURE_SIZE, layout="constrained")
-    DetectorScoreDisplay(score, normal).plot(figure.subplots())
-    return figure
-
-
 def _finite(score: NDArray[np.float64]) -> NDArray[np.float64]:
     """Draw scores that say "below all others" at the least finite score."""
     finite = score[np.isfinite(score)]
     if len(finite) == 0:
         return np.zeros_like(score)
     return np.clip(score, finite.min(), finite.max())
-
-
-def _security_curve(game: RejectionGame) -> Figure:
-    figure = Figure(FIGURE_SIZE, layout="constrained")
-    SecurityCurveDisplay.from_estimator(game, ax=figure.subplots())
-    return figure
 
 
 def game_page(
@@ -122,7 +150,11 @@ def game_page(
         "security",
         "Security curve",
         ["Miss rate of the worst intruder under the best rule of each kind."],
-        lambda: _security_curve(game),
+        partial(
+            on_axes,
+            SIZE,
+            lambda ax: SecurityCurveDisplay.from_estimator(game, ax=ax),
+        ),
         "Miss rate against false-alarm rate.",
         [Table("Miss rates", ["false-alarm rate", "soft", "hard"], points)],
     )
@@ -132,26 +164,9 @@ def game_page(
         "rules": [list(line) for line in rules],
         "security_curve": points,
     }
-    answer = Answer(
-        verdict="Solved",
-        tone="plain",
-        sentences=sentences[:1],
-        assumption="The law of the events is the one given, and the intruder is as "
-        "strong as the game allows.",
-        not_promised="Anything against a stronger intruder, or under another law.",
-        figures=csv_of(columns, rules),
-    )
+    answer = of_game(sentences, columns, rules)
     sections = [result, rule, security]
     return page("prudent: rejection game", answer, sections, data, print_all=print_all)
-
-
-SIZE = (7.2, 3.4)
-MOST_BARS = 10
-HOW_TO_READ = (
-    "Above: the evidence against the promise, in powers of ten; it is called broken, "
-    "for ever, where the line reaches the alarm. Below: the limits of the measured "
-    "rate, which hold at all times at once, and the promised bound (dashed)."
-)
 
 
 def monitor_page(
@@ -182,7 +197,7 @@ def monitor_page(
         Section(
             f"promise-{number}",
             cut(name),
-            [str(monitor), *([HOW_TO_READ] if number == 1 else [])],
+            [str(monitor), *([MONITOR_FIGURE] if number == 1 else [])],
             partial(_promise, monitor),
             f"Evidence against {name} and limits of the rate over "
             f"{monitor.n_} rows: {monitor.verdict}.",
@@ -196,7 +211,7 @@ def monitor_page(
 
 
 def _promise(monitor: PromiseMonitor) -> Figure:
-    figure = Figure(SIZE)
+    figure = Figure((7.2, 3.4))
     display = MonitorDisplay.from_monitor(monitor, ax=figure.subplots())
     for axes in display.axes_:
         axes.tick_params(labelsize=8)
@@ -231,4 +246,75 @@ def _drift(drifted: Sequence[dict[str, Any]], level: float) -> Section:
         partial(_bars, columns, level),
         "Evidence of drift, the largest first.",
         [first_rows("Columns", ["column", "e-value", "mean position"], rows)],
+    )
+
+
+def audit_page(
+    title: str, audit: Audit, command: str | None, *, print_all: bool = False
+) -> str:
+    """One offline HTML document on an audit.
+
+    `command` makes the worst draw of a broken promise again.
+    """
+    rows = [_cells(row) for row in sorted(audit.rows, key=lambda row: row.p_value)]
+    parts = [
+        Section(
+            "result",
+            "Every promise under every law",
+            [AUDIT_LINES],
+            tables=[Table("Promises", AUDIT_COLUMNS, rows, note=AUDIT_NOTE)],
+            sortable=True,
+            wide=True,
+        )
+    ]
+    if audit.rows:
+        height = 0.8 + 0.22 * min(MOST_LINES, len(audit.rows))
+        parts.append(
+            Section(
+                "truth",
+                "Promise and truth",
+                [AUDIT_FIGURE],
+                partial(
+                    on_axes,
+                    (9.6, height),
+                    lambda ax: AuditDisplay.from_audit(audit, most=MOST_LINES, ax=ax),
+                ),
+                "Dots: true rate of each promise under each law, beside its bound.",
+                wide=True,
+            )
+        )
+    outside = list(map(_cells, audit.outside))
+    if outside:
+        parts.append(
+            Section(
+                "outside",
+                "Outside its assumptions",
+                ["Laws that were asked for, and of which the promise says nothing."],
+                tables=[first_rows("Promises", AUDIT_COLUMNS, outside)],
+                folded=True,
+                wide=True,
+            )
+        )
+    return page(
+        f"prudent: {title}",
+        of_audit(audit, AUDIT_COLUMNS, rows, command),
+        parts,
+        audit.to_dict(),
+        print_all=print_all,
+    )
+
+
+def _cells(row: AuditRow) -> tuple[str, ...]:
+    return (
+        row.law,
+        "broken" if row.is_refuted else "no violation",
+        str(row.size),
+        row.claim,
+        f"{row.mean_truth:.4f}",
+        f"{row.mean_bound:.4f}",
+        f"{row.sharpness:.3g}",
+        str(row.claims),
+        str(row.broken),
+        "–" if row.allowed is None else f"{row.allowed:.4g}",
+        f"{row.p_value:.2g}{' (stopped)' if row.is_stopped else ''}",
     )
