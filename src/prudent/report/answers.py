@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyarrow.csv import write_csv
 
 from prudent.auditing.result import Audit
+from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
 from prudent.evaluation.columns import figures
 from prudent.evaluation.detection import Detection
-from prudent.evaluation.records import Findings
+from prudent.evaluation.records import Findings, MethodRow
 from prudent.io.errors import counted, cut, percent, thousands
 from prudent.report.card import with_share
 from prudent.report.page import TONES, Answer
@@ -41,18 +42,14 @@ ORDINARY = (
 
 def of_comparison(findings: Findings) -> Answer:
     """The method to use under the promise, or the nearest promise that can be had."""
-    averaged = confident = False
-    for row in findings.ran:
-        for item in () if row.asked is None else row.asked.items:
-            averaged |= item.guarantee.average_over is not None
-            confident |= item.guarantee.confidence is not None
+    asked = [item.guarantee for _, item in asked_items(findings)]
     not_promised = "Nothing about a single row, nor about rows from another source."
-    if averaged:
+    if any(g.average_over is not None for g in asked):
         not_promised += (
             " The promise is on average over training samples: a model fitted once may "
             "do worse."
         )
-    if confident:
+    if any(g.confidence is not None for g in asked):
         wrong = percent(1 - findings.settings.confidence, None)
         not_promised += f" Such promises are false with probability at most {wrong}."
     verdict, tone, sentences = _verdict(findings)
@@ -65,6 +62,13 @@ def of_comparison(findings: Findings) -> Answer:
         command=findings.settings.next_command,
         figures=_as_csv(findings),
     )
+
+
+def asked_items(findings: Findings) -> Iterator[tuple[MethodRow, PromiseCheck]]:
+    """Every promise that was asked for, with the row of the method that makes it."""
+    for row in findings.ran:
+        for item in () if row.asked is None else row.asked.items:
+            yield row, item
 
 
 def _verdict(findings: Findings) -> tuple[str, str, list[str]]:

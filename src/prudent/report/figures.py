@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,10 @@ def promises(findings: Findings) -> Figure:
     shown = [
         (row.method, item)
         for row in findings.ran
-        for item in _worst_first(row.asked.items if row.asked else row.own)
+        # In the order of the probability that they look so bad by chance.
+        for item in sorted(
+            row.asked.items if row.asked else row.own, key=lambda item: item.p_broken
+        )
     ]
     if len(shown) > MOST_PROMISES:  # of each method the one nearest to its bound
         shown = list({method: (method, item) for method, item in shown[::-1]}.values())
@@ -88,11 +91,6 @@ def promises(findings: Findings) -> Figure:
     ax.set(xlabel="measured rate, exact interval")
     legend_beside(ax)
     return figure
-
-
-def _worst_first(items: Iterable[PromiseCheck]) -> list[PromiseCheck]:
-    """Promises in the order of the probability that they look so bad by chance."""
-    return sorted(items, key=lambda item: item.p_broken)
 
 
 def _named(method: str, item: PromiseCheck) -> str:
@@ -182,8 +180,7 @@ def set_sizes(findings: Findings) -> Figure:
             marker=style["marker"],
             label=row.method,
         )
-        shares = np.array(sets.size_counts) / sum(sets.size_counts)
-        shares = _folded(shares)
+        shares = _folded(np.array(sets.size_counts) / sum(sets.size_counts))
         places = np.arange(len(shares)) + (position - (len(rows) - 1) / 2) * width
         right.bar(places, shares, width, color=style["color"])
     left.set(xlabel="mean number of classes", ylabel="sets that hold the truth")
@@ -234,7 +231,9 @@ def confusions(findings: Findings) -> Figure:
             for i, j in np.ndindex(*counts.shape):
                 colour = "#ffffff" if shares[i, j] > 0.5 else "#222222"
                 ax.text(
-                    *(j, i, f"{counts[i, j]:.0f}"),
+                    j,
+                    i,
+                    f"{counts[i, j]:.0f}",
                     ha="center",
                     va="center",
                     color=colour,
@@ -272,8 +271,7 @@ def _panels(count: int, side: float) -> tuple[Figure, Sequence[Axes]]:
     lines = -(-count // 4)
     columns = -(-count // lines)
     figure = Figure(figsize=(WIDTH, side * lines), layout="constrained")
-    axes: Iterable[Axes] = figure.subplots(lines, columns, squeeze=False).flat
-    panels = list(axes)
+    panels: list[Axes] = list(figure.subplots(lines, columns, squeeze=False).flat)
     for ax in panels[count:]:
         ax.set_axis_off()
     return figure, panels

@@ -15,9 +15,9 @@ from prudent.evaluation import words
 from prudent.evaluation.columns import cells, columns, key
 from prudent.evaluation.frame import calibrations, false_alarms, shift_errors
 from prudent.evaluation.records import ColumnRange, Findings, MethodRow
-from prudent.io.errors import NO_BREAK, counted, cut, percent, shown
+from prudent.io.errors import NO_BREAK, counted, cut, listed, percent, shown
 from prudent.report import figures
-from prudent.report.answers import of_comparison
+from prudent.report.answers import asked_items, of_comparison
 from prudent.report.page import (
     LONGEST_NAME,
     Section,
@@ -306,6 +306,18 @@ def _worst_classes(findings: Findings) -> Section:
     )
 
 
+def _held(item: PromiseCheck, digits: int) -> tuple[str, str, str, str]:
+    """Whom a promise is about, its bound, what was measured, and the interval."""
+    low, high = item.check.interval
+    side = "≤" if item.guarantee.sense == "<=" else "≥"
+    return (
+        _about(item.guarantee),
+        f"{side}{NO_BREAK}{item.guarantee.bound:.{digits}f}",
+        f"{item.check.measured:.{digits}f}",
+        f"{low:.3f}{JOINER}–{JOINER}{high:.3f}",
+    )
+
+
 def _about(guarantee: Guarantee) -> str:
     """The class and the subgroup that a promise is about, or all rows."""
     parts = (guarantee.scope, guarantee.subgroup)
@@ -315,16 +327,12 @@ def _about(guarantee: Guarantee) -> str:
 def _room(findings: Findings) -> Section:
     """How far the future may differ before the promise fails."""
     rows = []
-    for row in findings.ran:
-        for item in () if row.asked is None else row.asked.items:
-            factor = _room_of(item)
-            rows.append(
-                (
-                    row.method,
-                    _about(item.guarantee),
-                    f"{factor:.2f}" if factor > NO_ROOM else "no room shown",
-                )
-            )
+    for row, item in asked_items(findings):
+        low, high = item.check.interval
+        largest = 1 - low if item.guarantee.quantity == "coverage" else high
+        factor = item.allowed / largest if largest > 0 else float("inf")
+        room = f"{factor:.2f}" if factor > NO_ROOM else "no room shown"
+        rows.append((row.method, _about(item.guarantee), room))
     return Section(
         "room",
         "If the future differs",
@@ -335,12 +343,6 @@ def _room(findings: Findings) -> Section:
         ],
         tables=[first_rows("Room", ("method", "class", "times as frequent"), rows)],
     )
-
-
-def _room_of(item: PromiseCheck) -> float:
-    low, high = item.check.interval
-    largest = 1 - low if item.guarantee.quantity == "coverage" else high
-    return item.allowed / largest if largest > 0 else float("inf")
 
 
 def _data(findings: Findings) -> Section:
@@ -357,16 +359,23 @@ def _data(findings: Findings) -> Section:
         f"{len(data.classes)} classes; the figure shows the rows of each class."
     ]
     if data.constant_features:
-        names = ", ".join(map(cut, data.constant_features[:5]))
-        more = len(data.constant_features) - 5
-        rest = f" and {more} more" if more > 0 else ""
-        sentences.append(f"Constant, and therefore ignored: {names}{rest}.")
+        names = listed(map(cut, data.constant_features))
+        sentences.append(f"Constant, and therefore ignored: {names}.")
     sentences += [_sentence(note) for note in data.notes]
     if data.order:
         sentences.append(
             "Folds go forward in time: each tests rows later than those it learns from."
         )
         sentences.append(_sentence(data.order))
+    settings = findings.settings
+    facts = [
+        ("command", settings.command),
+        ("data", f"{data.name}: {data.n_rows} rows, {len(data.features)} features"),
+        ("SHA-256", data.sha256),
+        ("date", settings.date or "left out"),
+        ("seed", str(settings.random_state)),
+        ("versions", ", ".join(" ".join(v) for v in findings.versions.items())),
+    ]
     return Section(
         "data",
         "Data",
@@ -375,21 +384,9 @@ def _data(findings: Findings) -> Section:
         "Bars: rows of each class.",
         [
             first_rows("Rows of each class", ("class", "rows", "share"), rows),
-            Table("What was run, on what, with what", ("", ""), _facts(findings)),
+            Table("What was run, on what, with what", ("", ""), facts),
         ],
     )
-
-
-def _facts(findings: Findings) -> list[tuple[str, str]]:
-    data, settings = findings.data, findings.settings
-    return [
-        ("command", settings.command),
-        ("data", f"{data.name}: {data.n_rows} rows, {len(data.features)} features"),
-        ("SHA-256", data.sha256),
-        ("date", settings.date or "left out"),
-        ("seed", str(settings.random_state)),
-        ("versions", ", ".join(" ".join(v) for v in findings.versions.items())),
-    ]
 
 
 def _time(findings: Findings) -> Section:
@@ -483,20 +480,10 @@ def _promises(findings: Findings) -> Section:
     rows: list[tuple[str, ...]] = []
     bases: dict[str, dict[str, None]] = {}
     for row in findings.ran:
-        for promise in row.promises:
-            guarantee, check = promise.guarantee, promise.check
-            low, high = check.interval
-            side = "≤" if guarantee.sense == "<=" else "≥"
+        for item in row.promises:
+            guarantee = item.guarantee
             rows.append(
-                (
-                    row.method,
-                    guarantee.quantity,
-                    _about(guarantee),
-                    f"{side}{NO_BREAK}{guarantee.bound:.4f}",
-                    f"{check.measured:.4f}",
-                    f"{low:.3f}{JOINER}–{JOINER}{high:.3f}",
-                    check.verdict,
-                )
+                (row.method, guarantee.quantity, *_held(item, 4), item.check.verdict)
             )
             assumed = " and ".join(guarantee.assumed) or "nothing else"
             basis = f"{guarantee.source}, assuming {assumed}."
@@ -530,25 +517,11 @@ def _is_by_subgroup(findings: Findings) -> bool:
 
 def _subgroups(findings: Findings) -> Section:
     """Each method in each subgroup, with exact limits."""
-    rows = []
-    for row in findings.ran:
-        for item in () if row.asked is None else row.asked.items:
-            guarantee, check = item.guarantee, item.check
-            if guarantee.subgroup is None:
-                continue
-            low, high = check.interval
-            side = "≤" if guarantee.sense == "<=" else "≥"
-            rows.append(
-                (
-                    row.method,
-                    _about(guarantee),
-                    f"{side}{NO_BREAK}{guarantee.bound:.3f}",
-                    f"{check.measured:.3f}",
-                    f"{low:.3f}{JOINER}–{JOINER}{high:.3f}",
-                    f"{item.n:g}",
-                    check.verdict,
-                )
-            )
+    rows = [
+        (row.method, *_held(item, 3), f"{item.n:g}", item.check.verdict)
+        for row, item in asked_items(findings)
+        if item.guarantee.subgroup is not None
+    ]
     columns = ("method", "subgroup", "promised", "measured", "interval", "rows")
     return Section(
         "subgroups",
