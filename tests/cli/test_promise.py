@@ -456,3 +456,20 @@ def test_answers_made_of_one_score_of_two_classes_are_labels(prudent, tmp_path):
     best = (table["s"][400:] > 0).to_numpy()
     np.testing.assert_array_equal(answers["prediction"][answered], best[answered])
     assert wrong[answered].mean() < wrong.mean()
+
+
+def test_the_truth_may_be_the_last_column(prudent, tmp_path):
+    """As everywhere, for rules and for limits at all thresholds."""
+    columns = table()
+    columns["y"] = columns.pop("y")
+    path = write(tmp_path / "scores.csv", columns)
+    scores = ["--truth", "last", "--scores", "p_cat,p_dog"]
+    made = prudent(
+        *("promise", path, *scores, *UNSEEN, "--promise", "error <= 20%"),
+        *("-o", tmp_path / "rule.json"),
+    )
+    assert made.code == 0, made.err
+    limits = tmp_path / "limits.json"
+    certified = prudent("certify", path, *scores, "--thresholds", limits)
+    assert certified.code == 0, certified.err
+    assert json.loads(limits.read_text())["positive"] == "dog"

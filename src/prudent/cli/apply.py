@@ -12,14 +12,14 @@ import numpy as np
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.exits import ExitCode, ending
 from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.models import load_model
 from prudent.cli.options import names
 from prudent.cli.output import check_writable, note, write_rows
 from prudent.cli.rules import load_rule
 from prudent.io.errors import listed
-from prudent.io.replacing import replacing
+from prudent.io.replacing import write_whole
 
 if TYPE_CHECKING:
     from prudent import Rule
@@ -43,16 +43,11 @@ COLUMNS = {
 def apply(
     rule_file: Annotated[Path, typer.Argument(metavar="RULE", help="Rule file.")],
     data: options.Data,
-    reading: options.Reading,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
-    ] = None,
-    keep: Annotated[
-        str | None,
-        typer.Option(metavar="COL,..", help="Copy these columns to the output."),
-    ] = None,
+    *,
+    output: options.CsvFile = None,
+    keep: options.Keep = None,
     quiet: options.Quiet = False,
+    reading: options.Reading,
 ) -> None:
     """Apply a rule to the scores of new rows.
 
@@ -60,7 +55,6 @@ def apply(
     """
     from prudent.io.table import check_column
 
-    check_writable(output)
     loaded = load_rule(rule_file)
     if loaded.has_seen(data):
         note(f"{data} made this rule", always=True)
@@ -116,7 +110,14 @@ def joined(sets: BoolArray, labels: list[str]) -> list[str]:
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Rule file (JSON).")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            callback=check_writable,
+            help="Rule file (JSON).",
+        ),
     ],
     keep_scores: Annotated[
         bool,
@@ -136,17 +137,12 @@ def export(
     """
     from prudent.estimator_tools import exported_rule
 
-    check_writable(output)
     last = load_model(model, trusted).last
-    try:
+    with ending(f"{model}: {{}}", ExitCode.MODEL):
         rule = exported_rule(last)
         record = {**rule.record, "data": {"file": model.name}}
         text = replace(rule, record=record).to_json(keep_scores=keep_scores)
-    except ValueError as error:
-        sentence = str(error).rstrip(".")
-        raise CommandError(f"{model}: {sentence}", ExitCode.MODEL) from error
-    with replacing(output) as stream:
-        stream.write(text + "\n")
+    write_whole(output, text + "\n")
     made = COLUMNS[rule.record["scores"]]
     print(f"{output} is about {made} {listed(rule.record['columns'])}")
     for guarantee in rule.guarantees:

@@ -7,30 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prudent.cli.exits import ExitCode, UsageError
+from prudent.cli import options
+from prudent.cli.exits import ExitCode, UsageError, ending
 from prudent.cli.fit import built
-from prudent.cli.options import (
-    JsonFile,
-    Param,
-    PrintAll,
-    Quiet,
-    Report,
-    Seed,
-    names,
-    refuse_without_report,
-)
-from prudent.cli.output import (
-    check_writable,
-    print_table,
-    write_json,
-    write_report,
-)
+from prudent.cli.options import names
+from prudent.cli.output import print_table, write_json, write_report
 
 if TYPE_CHECKING:
     from prudent.auditing import Audit
 
 
+@options.grouped
 def audit(
+    *,
     method: Annotated[
         str,
         typer.Option(
@@ -38,7 +27,7 @@ def audit(
             "prudent.LowDensityRejector."
         ),
     ],
-    param: Param = None,
+    param: options.Param = None,
     laws: Annotated[
         str, typer.Option(metavar="LAW,..", help="standard, or names of laws.")
     ] = "standard",
@@ -52,15 +41,12 @@ def audit(
         float, typer.Option(help="Chance of calling a true promise broken.")
     ] = 0.01,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for all cores.")] = 1,
-    report: Report = None,
-    print_all: PrintAll = False,
-    json_file: JsonFile = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
+    page: options.Page,
+    json_file: options.JsonFile = None,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
 ) -> None:
     """Fit a method on laws whose truth is known, and test what it promises there."""
-    refuse_without_report(report, print_all=print_all)
-    check_writable(report, json_file)
     estimator = built(method, param or [], seed)
     if not all(size.isdecimal() for size in names(sizes)):
         raise UsageError(f"--sizes takes numbers of rows, got {sizes[:64]!r}.")
@@ -69,7 +55,7 @@ def audit(
 
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=None)  # each draw has its own
-    try:
+    with ending("{}", ExitCode.USAGE):
         result = run(
             estimator,
             laws=laws if laws == "standard" else names(laws),
@@ -79,20 +65,19 @@ def audit(
             random_state=seed,
             n_jobs=jobs,
         )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     if not write_json(result.to_dict(), json_file):
         print(f"{method}: {result.head}")
         if result.rows:
             print_table(HEADS, result.lines())
         for line in result.remarks():
             print(line)
-    if report is not None:
+    if page.report is not None:
         from prudent.report.pages import audit_page
 
         again = _command_of_worst(result, method, param or [])
         title = f"audit of {method}"
-        write_report(audit_page(title, result, again, print_all=print_all), report)
+        text = audit_page(title, result, again, print_all=page.print_all)
+        write_report(text, page.report)
     if result.verdict == "broken":
         raise typer.Exit(ExitCode.BROKEN_PROMISE)
 

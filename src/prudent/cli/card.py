@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.exits import (
+    CommandError,
+    ExitCode,
+    UsageError,
+    content_of,
+    ending,
+)
 from prudent.cli.loading import fingerprint
 from prudent.cli.monitor import read_state
 from prudent.cli.output import check_writable
@@ -22,7 +28,7 @@ from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
 from prudent.core.strict_json import parsed
 from prudent.io.errors import thousands, typed
-from prudent.io.replacing import replacing
+from prudent.io.replacing import write_whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,13 +42,15 @@ SUFFIXES = (".html", ".md", ".json")
 
 
 def card(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, or rule file.")
-    ],
+    model: options.ModelOrRule,
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Card: .html, .md or .json."
+            "-o",
+            "--output",
+            metavar="FILE",
+            callback=check_writable,
+            help="Card: .html, .md or .json.",
         ),
     ],
     certificate: Annotated[
@@ -70,7 +78,6 @@ def card(
     """
     if output.suffix not in SUFFIXES:
         raise UsageError(f"-o {output}: a card is {', '.join(SUFFIXES)}")
-    check_writable(output)
     loaded = load(model, trusted)
     promises = tuple(getattr(loaded.last, "guarantees_", ()))
     proved = () if certificate is None else _read_certificate(certificate)
@@ -84,9 +91,9 @@ def card(
     page = promise_card(
         promises,
         certificate=proved,
-        facts=_facts(model, loaded),
+        facts=_facts(loaded),
         watched=None if state is None else _watched(state, model),
-        recheck=_recheck(model, loaded, (*promises, *proved)),
+        recheck=_recheck(loaded, (*promises, *proved)),
         owner=None if owner is None else _read_owner(owner),
         seen=_known_parts(loaded.last),
     )
@@ -94,8 +101,7 @@ def card(
         text = json.dumps(page, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     else:
         text = as_html(page) if output.suffix == ".html" else as_markdown(page)
-    with replacing(output) as stream:
-        stream.write(text)
+    write_whole(output, text)
     for sentence in page["promise"]:
         print(sentence)
     print(page["confidence"])
@@ -109,8 +115,7 @@ def certificate_page(
     *,
     data: str,
     n_rows: int,
-    model: Path | None,
-    trusted: list[str] | None,
+    loaded: LoadedModel | LoadedRule | None,
 ) -> str:
     """What new rows have proved of a model, a rule or answers, as a card.
 
@@ -122,9 +127,8 @@ def certificate_page(
     from prudent.report.explorer import explorer
 
     facts: dict[str, Any] = {"for_whom": {}, "evidence": {}}
-    loaded = None if model is None else load(model, trusted)
-    if model is not None and loaded is not None:
-        facts = _facts(model, loaded)
+    if loaded is not None:
+        facts = _facts(loaded)
     facts["evidence"] |= {
         "new rows": Path(data).name,
         "new rows sha256": fingerprint(data) or "",
@@ -134,7 +138,7 @@ def certificate_page(
         promises,
         certificate=certificate,
         facts=facts,
-        recheck=_recheck(model, loaded, (*promises, *certificate)),
+        recheck=_recheck(loaded, (*promises, *certificate)),
         seen=seen,
     )
     if bands is None:
@@ -205,8 +209,9 @@ def seen_parts(
     return parts
 
 
-def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
+def _facts(loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
     """What the file itself says of where it comes from."""
+    path = loaded.path
     evidence: dict[str, Any] = {
         "file": path.name,
         "file sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -244,14 +249,12 @@ def _facts(path: Path, loaded: LoadedModel | LoadedRule) -> dict[str, Any]:
 
 
 def _recheck(
-    model: Path | None,
-    loaded: LoadedModel | LoadedRule | None,
-    promises: Sequence[Guarantee],
+    loaded: LoadedModel | LoadedRule | None, promises: Sequence[Guarantee]
 ) -> str:
     """Spell the command that holds promises against other rows; capitals are blanks."""
     from prudent.cli.watching import needs_normal
 
-    named = "--predicted COLUMN" if model is None else f"-m {typed(model.name)}"
+    named = "--predicted COLUMN" if loaded is None else f"-m {typed(loaded.path.name)}"
     words = ["prudent certify NEW_ROWS", named, "--truth COLUMN"]
     if loaded is not None and loaded.ordinary is None:
         words += ["--normal LABEL"] if any(map(needs_normal, promises)) else []
@@ -262,32 +265,22 @@ def _recheck(
 
 def _read_certificate(path: Path) -> tuple[Guarantee, ...]:
     """Promises that prudent certify --json has written."""
-    try:
-        items = parsed(path.read_bytes())
-        return tuple(Guarantee.from_dict(item) for item in items)
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}", ExitCode.MODEL
-        ) from error
-    except (ValueError, TypeError, AttributeError) as error:
-        raise CommandError(
-            f"{path} is no certificate. Give a file written by prudent certify --json",
-            ExitCode.MODEL,
-        ) from error
+    content = content_of(path)
+    with ending(
+        f"{path} is no certificate. Give a file written by prudent certify --json",
+        ExitCode.MODEL,
+        *(ValueError, TypeError, AttributeError),
+    ):
+        return tuple(Guarantee.from_dict(item) for item in parsed(content))
 
 
 def _read_owner(path: Path) -> dict[str, str]:
     """What an owner says of a model, in his own words."""
     from prudent.report.card import OWNER
 
-    try:
-        fields = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}", ExitCode.MODEL
-        ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} is no TOML: {error}", ExitCode.MODEL) from error
+    content = content_of(path)
+    with ending(f"{path} is no TOML: {{}}", ExitCode.MODEL):
+        fields = tomllib.loads(content.decode())
     for name, text in fields.items():
         if name not in OWNER or not isinstance(text, str):
             raise CommandError(
@@ -307,7 +300,11 @@ def _watched(path: Path, model: Path) -> dict[str, Any]:
             f"{path} watches another model than {model}: give the state of this one",
             ExitCode.MODEL,
         )
-    try:
+    with ending(
+        f"{path} is no state of prudent monitor",
+        ExitCode.MODEL,
+        *(KeyError, TypeError, ValueError),
+    ):
         monitors = [promise["monitor"] for promise in state["promises"]]
         broken = any(monitor["alarm_at"] is not None for monitor in monitors)
         dates = [str(update["time"]) for update in state["updates"]]
@@ -317,7 +314,3 @@ def _watched(path: Path, model: Path) -> dict[str, Any]:
             "rows counted": max((int(monitor["n"]) for monitor in monitors), default=0),
             "date": dates[-1] if dates else "",
         }
-    except (KeyError, TypeError, ValueError) as error:
-        raise CommandError(
-            f"{path} is no state of prudent monitor", ExitCode.MODEL
-        ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -11,9 +11,9 @@ import typer
 
 from prudent.cli import options
 from prudent.cli.card import certificate_page, seen_parts
-from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
 from prudent.cli.loading import failing_as_data, no_target, open_data
-from prudent.cli.models import LoadedModel, refuse_without_groups
+from prudent.cli.models import LoadedModel, read_rows, refuse_without_groups
 from prudent.cli.options import names
 from prudent.cli.output import (
     check_writable,
@@ -22,18 +22,24 @@ from prudent.cli.output import (
     write_json,
     write_report,
 )
-from prudent.cli.rules import load
+from prudent.cli.rules import LoadedRule, load
+from prudent.cli.scores import (
+    ScoreColumns,
+    bands_of_model,
+    certify_scores,
+    write_bands,
+)
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
-from prudent.cli.thresholds import bands_of_model, certify_scores, write_bands
 from prudent.core.guarantee import COUNTED_AS
 from prudent.io.errors import shown, thousands
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from prudent.core.guarantee import Guarantee
     from prudent.io import TableSource
-    from prudent.rules.bands import ThresholdBands
     from prudent.rules.subgroups import Memberships
 
 
@@ -51,7 +57,7 @@ COMPARED = "of which no more are among the rows of the fit than chance explains"
 @options.grouped
 def certify(
     data: options.Data,
-    reading: options.Reading,
+    *,
     model: Annotated[
         Path | None,
         typer.Option("-m", "--model", metavar="FILE", help="Model file, or rule file."),
@@ -80,7 +86,11 @@ def certify(
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="Probability that the promises are true.")
+        float,
+        typer.Option(
+            callback=options.check_inside,
+            help="Probability that the promises are true.",
+        ),
     ] = 0.95,
     per_claim: Annotated[
         bool,
@@ -116,6 +126,7 @@ def certify(
         Path | None,
         typer.Option(
             metavar="FILE",
+            callback=check_writable,
             help="Write limits that hold at all thresholds of a model's scores at "
             "once, to choose by: .csv, or .json of at most 256 thresholds.",
         ),
@@ -147,6 +158,7 @@ def certify(
         Path | None,
         typer.Option(
             metavar="FILE",
+            callback=check_writable,
             help="Write the certificate as a page (HTML): the card, and with "
             "--thresholds a slider over all of them.",
         ),
@@ -154,22 +166,14 @@ def certify(
     json_file: options.JsonFile = None,
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
+    reading: options.Reading,
 ) -> None:
     """Certify a model, a rule or answers on new rows: exact limits of the errors."""
-    options.check_confidence(confidence)
-    check_writable(json_file, thresholds, report)
     if scores is not None or score is not None:
         if model is not None:
             raise UsageError("-m FILE has scores of its own: leave --scores out")
-        certify_scores(
-            *(data, reading, target, thresholds, report),
-            confidence=confidence,
-            scores=scores,
-            score=score,
-            predicted=predicted,
-            classes=classes,
-            positive=positive,
-        )
+        columns = ScoreColumns(scores, classes, score, predicted, positive)
+        certify_scores(data, reading, target, columns, confidence, thresholds, report)
         return
     if positive is not None and thresholds is None:
         raise UsageError("--positive belongs to --thresholds FILE")
@@ -177,14 +181,14 @@ def certify(
         raise UsageError(
             "give -m FILE, a model or a rule, or --predicted COL, the answers in DATA"
         )
+    items = items_of(by)
     if model is not None:
-        taken = _by_file(
-            *(model, trusted, data, reading, target, groups, normal), items_of(by)
-        )
+        loaded = load(model, trusted)
+        taken = _by_file(loaded, data, reading, target, groups, normal, items)
     else:
-        assert predicted is not None
+        loaded = None
         taken = _by_answers(
-            *(data, reading, target, groups, predicted, classes), items_of(by)
+            data, reading, target, groups, str(predicted), classes, items
         )
     labels = [str(label) for label in getattr(taken.estimator, "classes_", ())]
     given = None if costs is None else options.read_costs(costs, labels)
@@ -205,7 +209,9 @@ def certify(
     bands = None
     if thresholds is not None:
         bands = bands_of_model(
-            *(taken.estimator, taken.X, taken.y),
+            taken.estimator,
+            taken.X,
+            taken.y,
             confidence=confidence,
             positive=positive,
             model=model,
@@ -217,7 +223,17 @@ def certify(
                 f"with the limits below they hold together with confidence {jointly:g}"
             )
     if report is not None and not taken.seen:
-        _write_page(report, certificates, taken, bands, data, model, trusted)
+        promises = (*taken.promises, *certificates)
+        page = certificate_page(
+            taken.promises,
+            certificates,
+            bands,
+            seen_parts(taken.estimator, taken.X, taken.y, taken.subgroups, promises),
+            data=data,
+            n_rows=len(taken.y),
+            loaded=loaded,
+        )
+        write_report(page, report)
     if taken.seen:
         note(
             f"{data} {taken.seen}: these limits are too good, and say nothing about "
@@ -228,28 +244,6 @@ def certify(
         return
     with failing_as_data(model):
         _print(certificates, taken, data, confidence, jointly=not per_claim)
-
-
-def _write_page(
-    report: Path,
-    certificates: Sequence[Guarantee],
-    taken: Taken,
-    bands: ThresholdBands | None,
-    data: str,
-    model: Path | None,
-    trusted: list[str] | None,
-) -> None:
-    """Write the page of the certificates, with the slider over `bands` if given."""
-    promises = (*taken.promises, *certificates)
-    page = certificate_page(
-        *(taken.promises, certificates, bands),
-        seen_parts(taken.estimator, taken.X, taken.y, taken.subgroups, promises),
-        data=data,
-        n_rows=len(taken.y),
-        model=model,
-        trusted=trusted,
-    )
-    write_report(page, report)
 
 
 def _print(
@@ -289,8 +283,7 @@ class Taken(NamedTuple):
 
 
 def _by_file(
-    path: Path,
-    trusted: list[str] | None,
+    loaded: LoadedModel | LoadedRule,
     data: str,
     reading: options.Reading,
     target: str | None,
@@ -299,35 +292,28 @@ def _by_file(
     by: Sequence[str],
 ) -> Taken:
     """A model or a rule from a file, and the labelled rows as it takes them."""
-    loaded = load(path, trusted)
-    refuse_without_groups(path, loaded.last, groups)
-    words = (*loaded.text_columns, *([] if groups is None else [groups]))
-    source, target = open_data(data, target, reading, text_columns=words)
-    if target is None:
-        raise no_target(source)
-    frame, truth, together = loaded.read(source, target, groups)
-    promises = tuple(getattr(loaded.last, "guarantees_", ()))
-    kept = _with_labels(truth, source.name, target)
-    if together is not None:
-        together = together[kept]
+    import numpy as np
+
+    refuse_without_groups(loaded.path, loaded.last, groups)
     own = getattr(loaded.last, "_subgroups", None)
-    parts = None
-    if own is None or not own.are(by):
-        parts = _subgroups(source, by, target, kept)
+    if own is not None and own.are(by):
+        by = ()  # they are those that are promised something of
+    frame, truth, together, parts = _labelled(
+        data, target, reading, groups, by, loaded.text_columns, loaded.read
+    )
+    promises = tuple(getattr(loaded.last, "guarantees_", ()))
     if isinstance(loaded, LoadedModel):
         from prudent.estimator_tools import remembers_rows
 
-        X = loaded.rows(frame.filter(kept))
-        y = _known_labels(truth[kept].tolist(), loaded, normal)
+        X = loaded.rows(frame)
+        y = _known_labels(truth.tolist(), loaded, normal)
         seen = FITTED if loaded.has_seen(data) else ""
-        with failing_as_data(path):
+        with failing_as_data(loaded.path):
             compared = remembers_rows(loaded.estimator, X)
         new = COMPARED if compared else UNSEEN.format("the model")
         return Taken(loaded.estimator, X, y, together, promises, seen, new, parts)
-    import numpy as np
-
-    answers = loaded.given(frame.filter(kept))
-    y = truth[kept].astype(str)
+    answers = loaded.given(frame)
+    y = truth
     if loaded.rule.kind == "alarms":
         y = _ordinary(y.tolist(), normal or loaded.ordinary)
     elif loaded.rule.classes:
@@ -335,19 +321,6 @@ def _by_file(
     seen = "made this rule" if loaded.has_seen(data) else ""
     new = UNSEEN.format("the rule and the scores")
     return Taken(answers, np.arange(len(y)), y, together, promises, seen, new, parts)
-
-
-def _subgroups(
-    source: TableSource, by: Sequence[str], target: str, kept: Sequence[bool]
-) -> Memberships | None:
-    """Which parts of the population hold each labelled row; None where none is asked.
-
-    The rows without a label do not say what the parts are.
-    """
-    if not by:
-        return None
-    columns = table_of(source, columns_in(source, by, target))
-    return memberships(by, columns.filter(list(kept)))
 
 
 def _by_answers(
@@ -361,72 +334,87 @@ def _by_answers(
 ) -> Taken:
     """Answers in a column, and the rows that have a label."""
     import numpy as np
+    import pyarrow as pa
 
-    from prudent.cli.models import group_words
     from prudent.estimator_tools import answers_from
     from prudent.io.table import check_column
 
-    beside = [name for name in (predicted, groups) if name is not None]
-    source, target = open_data(data, target, reading, text_columns=beside)
-    if target is None:
-        raise no_target(source)
-    columns = list(dict.fromkeys([target, *beside]))
-    for name in columns:
-        check_column(name, source.names)
-    words: dict[str, list[str]] = {name: [] for name in columns}
-    for part in source.parts(columns):
-        codes, spelled = part.labels(target)
-        words[target] += spelled[codes].tolist()
-        for name in beside:
-            words[name] += part.text(name).to_pylist()
-    truth = np.array([word or None for word in words[target]], dtype=object)
-    kept = _with_labels(truth, source.name, target)
-    together = group_words(words.get(groups or "", []), groups)
-    y = truth[kept].astype(str)
-    answer_words = np.array(words[predicted], dtype=object)[kept].tolist()
-    known = names(classes)
-    unknown = sorted({*y.tolist()} - {*known}) if known else []
-    if unknown:
-        raise CommandError(
-            f"truth {unknown[0]!r} is not among --classes {classes}", ExitCode.DATA
+    def read(source: TableSource, target: str | None, groups: str | None) -> Any:
+        return read_rows(
+            source,
+            [predicted],
+            lambda source: check_column(predicted, source.names),
+            lambda part: pa.table({predicted: part.text(predicted)}),
+            target,
+            groups,
         )
+
+    frame, y, together, inside = _labelled(
+        data, target, reading, groups, by, [predicted], read
+    )
+    answered = frame[predicted].to_pylist()
+    known = names(classes)
+    parts = [word.split("|") if word else [] for word in answered]
+    are_sets = any(len(part) > 1 for part in parts)
+    for what, words in (
+        ("truth", {*y.tolist()}),
+        ("answer", {word for part in parts for word in part} if are_sets else set()),
+    ):
+        unknown = sorted(words - {*known}) if known else []
+        if unknown:
+            raise CommandError(
+                f"{what} {unknown[0]!r} is not among --classes {classes}",
+                ExitCode.DATA,
+            )
     with failing_as_data():
-        if any("|" in word for word in answer_words):
-            parts = [word.split("|") if word else [] for word in answer_words]
+        if are_sets:
             known = known or sorted({*y.tolist(), *(c for p in parts for c in p)})
-            place = {label: column for column, label in enumerate(known)}
-            strange = sorted({c for p in parts for c in p} - {*known})
-            if strange:
-                raise CommandError(
-                    f"answer {strange[0]!r} is not among --classes {classes}",
-                    ExitCode.DATA,
-                )
-            sets = np.zeros((len(answer_words), len(known)), dtype=bool)
-            for row, part_labels in enumerate(parts):
-                sets[row, [place[label] for label in part_labels]] = True
+            sets = np.array([[label in part for label in known] for part in parts])
             answers = answers_from(sets, y, known)
         else:
-            labels = np.array([word or None for word in answer_words], dtype=object)
+            labels = np.array([word or None for word in answered], dtype=object)
             answers = answers_from(labels, y, known or None)
-    if together is not None:
-        together = together[kept]
     new = UNSEEN.format("what answered")
-    inside = _subgroups(source, by, target, kept)
     return Taken(answers, np.arange(len(y)), y, together, (), "", new, inside)
 
 
-def _with_labels(words: NDArray[Any], table: str, target: str) -> list[bool]:
-    """Which rows have a label; at least one."""
-    kept = [word is not None for word in words]
+def _labelled(
+    data: str,
+    target: str | None,
+    reading: options.Reading,
+    groups: str | None,
+    by: Sequence[str],
+    words: Sequence[str],
+    read: Callable[[TableSource, str | None, str | None], Any],
+) -> tuple[pa.Table, NDArray[np.str_], NDArray[Any] | None, Memberships | None]:
+    """Rows of a table that have a label, as `read` takes them; at least one.
+
+    Columns that are `words` are read as the file spells them. Behind the rows are
+    their labels, their groups where a column of these is named, and which parts of the
+    population hold each, where such are asked for: rows without a label do not say
+    what the parts are.
+    """
+    spelled = (*words, *([] if groups is None else [groups]))
+    source, target = open_data(data, target, reading, text_columns=spelled)
+    if target is None:
+        raise no_target(source)
+    frame, truth, together = read(source, target, groups)
+    kept = [word is not None for word in truth]
     n_missing = kept.count(False)
     if n_missing:
         text = f"{thousands(n_missing)} rows without a label are left out"
         note(text, always=True)
     if not any(kept):
         raise CommandError(
-            f"{table} holds no labelled row; give rows with a {target}", ExitCode.DATA
+            f"{source.name} holds no labelled row; give rows with a {target}",
+            ExitCode.DATA,
         )
-    return kept
+    parts = None
+    if by:
+        columns = table_of(source, columns_in(source, by, target))
+        parts = memberships(by, columns.filter(kept))
+    together = None if together is None else together[kept]
+    return frame.filter(kept), truth[kept].astype(str), together, parts
 
 
 def _known_labels(
@@ -532,7 +520,7 @@ def _record(promise: Guarantee) -> dict[str, Any]:
 
 @options.grouped
 def plan(
-    reading: options.Reading,
+    *,
     bound: Annotated[float, typer.Option(help="Rate to certify.")] = 0.05,
     expected: Annotated[float, typer.Option(help="Rate as it probably is.")] = 0.02,
     confidence: Annotated[
@@ -561,9 +549,9 @@ def plan(
         ),
     ] = None,
     json_file: options.JsonFile = None,
+    reading: options.Reading,
 ) -> None:
     """Say how many rows a promise needs, new to the model."""
-    check_writable(json_file)
     items = items_of(by)
     if (data is None) != (not items):
         raise UsageError("--data and --by belong together: give both or neither.")
@@ -577,13 +565,11 @@ def plan(
         "answered_share": answered_share,
         "claims": claims,
     }
-    try:
+    with ending("{}", ExitCode.USAGE):
         if data is not None:
             _plan_by(data, items, reading, settings, json_file)
             return
         size = planned(**settings)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     if write_json({"settings": settings, **asdict(size)}, json_file):
         return
     print(f"{thousands(size.rows)} rows that the model has not seen")

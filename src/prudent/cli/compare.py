@@ -7,14 +7,14 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
 from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
@@ -26,7 +26,6 @@ from prudent.cli.options import names
 from prudent.cli.output import (
     STDOUT,
     Progress,
-    check_writable,
     native_output_left_out,
     note,
     write_json,
@@ -45,8 +44,6 @@ from prudent.evaluation.methods import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from prudent.comparison import Comparison
@@ -80,11 +77,25 @@ SHARED = (
 )
 
 
+@dataclass(frozen=True)
+class ComparisonPage(options.Page):
+    """The page that is asked for, and whether it may show rows of the table."""
+
+    examples: Annotated[
+        bool,
+        typer.Option(
+            "--examples",
+            help="Show in the report some rows of the table that are handed over; "
+            "without it the report holds none.",
+        ),
+    ] = False
+
+
 @options.grouped
 def compare(
     context: typer.Context,
     data: options.Data,
-    columns: options.Columns,
+    *,
     target: options.Target = None,
     promise: Annotated[
         str,
@@ -136,16 +147,7 @@ def compare(
     min_class_rows: options.MinClassRows = 1,
     seed: options.Seed = 0,
     jobs: Annotated[int, typer.Option(help="Processes; -1 takes all cores.")] = 1,
-    report: options.Report = None,
-    print_all: options.PrintAll = False,
-    examples: Annotated[
-        bool,
-        typer.Option(
-            "--examples",
-            help="Show in the report some rows of the table that are handed over; "
-            "without it the report holds none.",
-        ),
-    ] = False,
+    page: ComparisonPage,
     json_file: options.JsonFile = None,
     sample: Annotated[
         str,
@@ -156,7 +158,10 @@ def compare(
         ),
     ] = options.DEFAULT_SAMPLE,
     time_limit: Annotated[
-        float | None, typer.Option(min=0, help="Seconds for each method.")
+        float | None,
+        typer.Option(
+            min=0, callback=options.check_seconds, help="Seconds for each method."
+        ),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if a method failed.")
@@ -165,20 +170,17 @@ def compare(
         bool, typer.Option("--no-timings", help="Leave out times and date.")
     ] = False,
     quiet: options.Quiet = False,
+    columns: options.Columns,
 ) -> int:
     """Compare methods under the promise asked for, and check it out of fold."""
     _check_names(methods, baselines)
     most_rows = options.sample_size(sample)
-    if time_limit is not None and not 0 < time_limit < float("inf"):
-        raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
     if time is not None and repeats > 1:
         raise UsageError(
             f"folds that go forward in --time are there once, got --repeats {repeats}."
         )
     if jobs == 0:
         raise UsageError("--jobs takes a number of processes, or -1 for all cores.")
-    options.refuse_without_report(report, examples=examples, print_all=print_all)
-    check_writable(report, json_file)
     items = items_of(by)
     wish = options.checked_promise(promise, confidence, detector=False, by=items)
     parts = () if wish is None else wish.subgroups
@@ -221,11 +223,14 @@ def compare(
         _show(comparison)
     write_json(comparison.to_dict(), json_file)
     stream = sys.stderr if taken else sys.stdout
-    if report is not None:
-        shown = rows.frame if examples else None
-        comparison.save_report(report, examples=shown, print_all=print_all)
+    if page.report is not None:
+        shown = rows.frame if page.examples else None
+        comparison.save_report(page.report, examples=shown, print_all=page.print_all)
     if not quiet:
-        _say_where(comparison, report, stream)
+        if page.report is not None:
+            size = page.report.stat().st_size / 1000
+            print(f"report: {page.report} ({size:.0f} kB)", file=stream)
+        print(f"reproduce: {comparison.settings.command}", file=stream)
     return ExitCode.INTERRUPTED if interrupted else _outcome(comparison, strict=strict)
 
 
@@ -266,13 +271,11 @@ def with_parameters(
                 f"minimax.uncertainty=gaussian, got {assignment[:64]!r}."
             )
         parameters.setdefault(prefix, {})[name] = read_value(value)
-    try:
+    with ending("{}", ExitCode.USAGE):
         chosen = choose(methods, baselines, parameters)
         for method in chosen:
             if method.parameters:
                 method.estimator(0)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     return chosen
 
 
@@ -290,8 +293,6 @@ def _read(
     """Rows in memory, moments of those that are not, and the name of the target."""
     from pyarrow import default_memory_pool
 
-    from prudent.estimator_tools.labelled_rows import LabelledRows
-
     surveyed = survey(data, target, columns, groups, min_class_rows, time)
     parts = columns_in(surveyed.source, by, surveyed.label)
     training, others = all_or_sample(surveyed, sample, seed, groups, parts, time)
@@ -302,13 +303,8 @@ def _read(
     drawn = _notes_on_sample(training, others)
     for text in drawn:
         note(text)
-    assert training.y is not None
-    rows = LabelledRows(
-        X=training.X,
-        y=training.y,
-        features=tuple(training.preparation.names),
-        groups=training.groups,
-        times=training.times,
+    rows = labelled_rows(
+        training,
         inside=memberships(by, training.frame) if by else None,
         name=data,
         sha256=fingerprint(data) or "",
@@ -317,6 +313,21 @@ def _read(
         notes=(*training.notes, *drawn),
     )
     return rows, others, label
+
+
+def labelled_rows(training: TrainingData, **known: Any) -> LabelledRows:
+    """Rows of a table as what compares or tests them takes them; what else is known."""
+    from prudent.estimator_tools.labelled_rows import LabelledRows
+
+    assert training.y is not None
+    return LabelledRows(
+        X=training.X,
+        y=training.y,
+        features=tuple(training.preparation.names),
+        groups=training.groups,
+        times=training.times,
+        **known,
+    )
 
 
 def _notes_on_sample(training: TrainingData, others: ClassMoments | None) -> list[str]:
@@ -376,14 +387,6 @@ def _show(comparison: Comparison) -> None:
 
 def _painted(cell: str) -> str:
     return typer.style(cell, fg=COLOURS[cell]) if cell in COLOURS else cell
-
-
-def _say_where(comparison: Comparison, report: Path | None, stream: TextIO) -> None:
-    """Say where the report is, and how to repeat the comparison."""
-    if report is not None:
-        size = report.stat().st_size / 1000
-        print(f"report: {report} ({size:.0f} kB)", file=stream)
-    print(f"reproduce: {comparison.settings.command}", file=stream)
 
 
 def _outcome(comparison: Comparison, *, strict: bool) -> ExitCode:

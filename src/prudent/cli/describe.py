@@ -21,7 +21,7 @@ FIRST_ROWS = 5
 
 
 @grouped
-def describe(data: Data, columns: Columns, target: Target = None) -> None:
+def describe(data: Data, *, target: Target = None, columns: Columns) -> None:
     """Check a table as compare would, and print what it holds."""
     import numpy as np
 

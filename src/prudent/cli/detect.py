@@ -56,7 +56,7 @@ FALSE_ALARM = 0.05
 def detect(
     context: typer.Context,
     data: options.Data,
-    columns: options.Columns,
+    *,
     target: options.Target = None,
     normal: options.Normal = None,
     promise: Annotated[
@@ -67,7 +67,12 @@ def detect(
     ] = None,
     false_alarm: Annotated[
         float,
-        typer.Option(min=0, max=1, help="Share of ordinary rows that may be rejected."),
+        typer.Option(
+            min=0,
+            max=1,
+            callback=options.check_inside,
+            help="Share of ordinary rows that may be rejected.",
+        ),
     ] = FALSE_ALARM,
     method: Annotated[
         Detector,
@@ -75,12 +80,19 @@ def detect(
     ] = "conformal",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="CSV of flagged rows."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            callback=check_writable,
+            help="CSV of flagged rows.",
+        ),
     ] = None,
     model_out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
+            callback=check_writable,
             help="Write the detector here, for prudent monitor. It then promises for "
             "itself, with --confidence, 0.95 where the rows allow, unless --average.",
         ),
@@ -95,46 +107,32 @@ def detect(
             "as it is used, and monitor finds out only where it raises many more.",
         ),
     ] = False,
-    report: options.Report = None,
-    print_all: options.PrintAll = False,
+    page: options.Page,
     sample: options.Sample = options.DEFAULT_SAMPLE,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
+    columns: options.Columns,
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
     most_rows = options.sample_size(sample)
-    options.refuse_without_report(report, print_all=print_all)
-    check_writable(output, report, model_out)
     if promise is not None:
         wish = options.checked_promise(promise, confidence, detector=True)
         if wish is None:
             raise UsageError("--promise none: a detector needs a false-alarm rate.")
         false_alarm = wish.allowed
     rows = read_normal(data, target, normal, columns, most_rows, seed)
-    from prudent.evaluation.detection import build_detector
     from prudent.evaluation.detection import detect as run
 
-    if not 0 < false_alarm < 1:
-        raise UsageError(f"--false-alarm must lie in (0, 1), got {false_alarm:g}.")
-    surveyed, n_normal = rows.surveyed, rows.n_normal
-    n_fitted = n_normal - n_normal // FOLDS
+    n_fitted = rows.n_normal - rows.n_normal // FOLDS
+    is_kept = model_out is not None
     certain = certainty(
-        *(n_fitted, false_alarm, confidence),
-        average=average,
-        is_kept=model_out is not None,
+        n_fitted, false_alarm, confidence, average=average, is_kept=is_kept
     )
-    detector = build_detector(
-        *(method, false_alarm),
-        n_rows=n_fitted,
-        confidence=certain,
-        preparation=rows.preparation,
-        random_state=seed,
-    )
-    detector = of_a_table(rows.training.preparation, detector)
+    detector = detector_for(rows, method, false_alarm, n_fitted, certain, seed)
     with failing_as_data():
         frame, inside = rows.training.frame, rows.inside
         detection = run(detector, frame, inside, cv=FOLDS, random_state=seed)
-        n_flagged = _score_all(surveyed, detection, output)
+        n_flagged = _score_all(rows.surveyed, detection, output)
     title = f"{data}: {method} detector"
     heads, line = _summary(detection, n_flagged)
     drawn = drawn_from(rows.training)
@@ -160,16 +158,15 @@ def detect(
     else:
         save_detector(detection.detector, normal, model_out, data, average=average)
     if output is not None:
-        note(f"scores of {thousands(surveyed.n_rows)} rows in {output}")
-    if report is not None:
+        note(f"scores of {thousands(rows.surveyed.n_rows)} rows in {output}")
+    if page.report is not None:
         from prudent.report.pages import detection_page
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
-        notes += spread
-        page = detection_page(
-            *(title, detection, heads, line, notes), print_all=print_all
+        text = detection_page(
+            title, detection, heads, line, [*notes, *spread], print_all=page.print_all
         )
-        write_report(page, report)
+        write_report(text, page.report)
 
 
 @dataclass(frozen=True)
@@ -231,6 +228,30 @@ def read_normal(
     return NormalRows(surveyed, training, inside, preparation)
 
 
+def detector_for(
+    rows: NormalRows,
+    method: str,
+    rate: float,
+    n_rows: int,
+    confidence: float | None,
+    seed: int,
+    **parameters: Any,
+) -> Any:
+    """A detector of a table, not fitted, whose rate is to hold for so many rows."""
+    from prudent.evaluation.detection import build_detector
+
+    detector = build_detector(
+        method,
+        rate,
+        n_rows=n_rows,
+        confidence=confidence,
+        preparation=rows.preparation,
+        parameters=parameters,
+        random_state=seed,
+    )
+    return of_a_table(rows.training.preparation, detector)
+
+
 def _score_all(surveyed: Survey, detection: Detection, output: Path | None) -> int:
     """Flag and score every row, a part at a time; return how many are flagged.
 
@@ -274,7 +295,6 @@ def certainty(
     if average and confidence is not None:
         raise UsageError("a promise on --average has no --confidence: leave one out.")
     if confidence is not None:
-        options.check_confidence(confidence)
         if not allow_confidence(n_rows, rate, confidence):
             raise CommandError(
                 f"{thousands(n_rows)} normal rows are too few to promise a false-alarm "

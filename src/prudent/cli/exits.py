@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -33,3 +36,27 @@ class UsageError(CommandError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, ExitCode.USAGE)
+
+
+@contextmanager
+def ending(message: str, code: ExitCode, *errors: type[Exception]) -> Iterator[None]:
+    """End the command where one of `errors` is raised, ValueError if none is named.
+
+    In the message {} stands for what the error says, of a file its reason alone; inside
+    a sentence it loses its full stop.
+    """
+    expected = errors or (ValueError,)
+    try:
+        yield
+    except CommandError:
+        raise
+    except expected as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason if message == "{}" else reason.rstrip(".")
+        raise CommandError(message.replace("{}", reason), code) from error
+
+
+def content_of(path: Path, code: ExitCode = ExitCode.MODEL, hint: str = "") -> bytes:
+    """All of a file that was named; ends the command where it cannot be read."""
+    with ending(f"cannot read {path}: {{}}{hint}", code, OSError):
+        return path.read_bytes()

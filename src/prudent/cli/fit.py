@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from prudent.cli import options
-from prudent.cli.compare import with_parameters
+from prudent.cli.compare import labelled_rows, with_parameters
 from prudent.cli.detect import (
     CONFIDENCE,
     DETECTORS,
@@ -21,10 +20,11 @@ from prudent.cli.detect import (
     FEWEST_ROWS,
     NormalRows,
     certainty,
+    detector_for,
     read_normal,
     save_detector,
 )
-from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
 from prudent.cli.loading import all_or_sample, drawn_from, failing_as_data, survey
 from prudent.cli.models import (
     check_storable,
@@ -42,7 +42,6 @@ from prudent.io.errors import counted, thousands
 
 if TYPE_CHECKING:
     from prudent.core.guarantee import Guarantee
-    from prudent.estimator_tools.order import OrderInTime
     from prudent.io import Survey, TrainingData
     from prudent.rules.wish import Wish
 
@@ -60,6 +59,7 @@ DETECTOR = "low-density"
 @options.grouped
 def fit(
     data: options.Data,
+    *,
     method: Annotated[
         str,
         typer.Option(
@@ -76,10 +76,10 @@ def fit(
             "-o",
             "--output",
             metavar="FILE",
+            callback=check_writable,
             help="Model file. Full conformal prediction keeps its training rows in it.",
         ),
     ],
-    columns: options.Columns,
     target: options.Target = None,
     normal: options.Normal = None,
     promise: Annotated[
@@ -119,7 +119,9 @@ def fit(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", help="For --method best to judge candidates in."
+            metavar="SECONDS",
+            callback=options.check_seconds,
+            help="For --method best to judge candidates in.",
         ),
     ] = None,
     among: Annotated[
@@ -137,6 +139,7 @@ def fit(
     seed: options.Seed = 0,
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
+    columns: options.Columns,
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
     most_rows = options.sample_size(sample)
@@ -155,22 +158,17 @@ def fit(
             },
         )
         alarms = options.checked_promise(promise, confidence, detector=True)
-        check_writable(output)
         rows = read_normal(data, target, normal, columns, most_rows, seed)
         rate = FALSE_ALARM if alarms is None else alarms.allowed
-        certain = certainty(
-            rows.n_normal, rate, confidence, average=average, is_kept=True
+        detector = _fitted_detector(
+            method, rate, param or [], rows, seed, confidence, average=average
         )
-        detector = _detector(method, rate, param or [], rows, seed, certain)
-        with failing_as_data():
-            detector.fit(rows.normal)
         _say_fitted(method, f"{thousands(rows.n_normal)} normal rows", rows.surveyed)
         save_detector(detector, normal, output, data, average=average)
         return
     if "." not in method and method not in KNOWN:
         known = ", ".join(KNOWN)
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
-    check_writable(output)
     items = items_of(by)
     wish = options.checked_promise(promise, confidence, detector=False, by=items)
     _check_wish(wish, confidence, average=average, among=among)
@@ -185,20 +183,35 @@ def fit(
         raise UsageError("--candidates and --time-limit are for --method best.")
     else:
         estimator = built(method, param or [], seed)
+    import numpy as np
+
+    from prudent.rules.wish import parse_promise
+
     check_storable(estimator, trusted or ())
     surveyed = survey(data, target, columns, groups, min_class_rows, time)
     parts = () if wish is None else wish.subgroups
     columns_by = columns_in(surveyed.source, parts, surveyed.label)
-    options_of_rows = (groups, most_rows, seed, columns.filling, columns_by, time)
-    read = partial(_read, surveyed, *options_of_rows)
+
+    def read() -> tuple[TrainingData, Any, str]:
+        training, _ = all_or_sample(surveyed, most_rows, seed, groups, columns_by, time)
+        preparation = preprocessing_of(training, missing=columns.filling)
+        return training, preparation, drawn_from(training) or _all_rows(surveyed)
+
     with failing_as_data(), _progress_of_choice(estimator, quiet=quiet):
         if wish is None:
             chosen_by = None if select is None else known_method
             rows_in_words, fitted = _plain(estimator, chosen_by, surveyed, read)
         else:
-            rows_in_words, fitted = _promising(
-                *(estimator, promise, confidence, read, seed),
-                by=items,
+            training, preparation, rows_in_words = read()
+            classes = np.unique(training.y).tolist()
+            wish = parse_promise(promise, classes, confidence=confidence, by=items)
+            assert wish is not None
+            fitted = _promising(
+                estimator,
+                wish,
+                training,
+                preparation,
+                seed,
                 average=average,
                 among=among,
             )
@@ -243,38 +256,35 @@ def _check_wish(
         raise UsageError("--among is for promises with a confidence.")
 
 
-def _detector(
+def _fitted_detector(
     method: str,
     rate: float,
     assignments: list[str],
     rows: NormalRows,
     seed: int,
     confidence: float | None,
+    *,
+    average: bool,
 ) -> Any:
-    """A detector whose own parameters are set as they were given."""
+    """A detector whose own parameters are set as they were given, fitted."""
     from prudent.evaluation.detection import build_detector
 
+    n_rows = rows.n_normal
+    certain = certainty(n_rows, rate, confidence, average=average, is_kept=True)
     plain = build_detector(method, rate, n_rows=FEWEST_ROWS)
-    detector = build_detector(
-        *(method, rate),
-        n_rows=rows.n_normal,
-        confidence=confidence,
-        preparation=rows.preparation,
-        parameters=_read_parameters(plain, method, assignments),
-        random_state=seed,
-    )
-    return of_a_table(rows.training.preparation, detector)
+    parameters = _read_parameters(plain, method, assignments)
+    detector = detector_for(rows, method, rate, n_rows, certain, seed, **parameters)
+    with failing_as_data():
+        return detector.fit(rows.normal)
 
 
 def built(method: str, assignments: list[str], seed: int) -> Any:
     """Return the estimator with the parameters that were given."""
     from prudent.evaluation.methods import choose
 
-    try:
+    with ending("{}", ExitCode.USAGE):
         (chosen,) = choose([method], ())
         estimator = chosen.estimator(seed)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     return estimator.set_params(**_read_parameters(estimator, method, assignments))
 
 
@@ -297,56 +307,38 @@ def _read_parameters(
     return parameters
 
 
-def _read(
-    surveyed: Survey,
-    groups: str | None,
-    sample: int | None,
-    seed: int,
-    filling: Any,
-    by: Sequence[str],
-    time: str | None,
-) -> tuple[TrainingData, Any, str]:
-    """Rows in memory, what fills and encodes them, and how many they are of."""
-    training, _ = all_or_sample(surveyed, sample, seed, groups, by, time)
-    preparation = preprocessing_of(training, missing=filling)
-    return training, preparation, drawn_from(training) or _all_rows(surveyed)
-
-
 def _all_rows(surveyed: Survey) -> str:
     return f"{thousands(surveyed.n_rows)} rows"
 
 
 def _promising(
     estimator: Any,
-    promise: str,
-    confidence: float | None,
-    read: Read,
+    wish: Wish,
+    training: TrainingData,
+    preparation: Any,
     seed: int,
     *,
-    by: Sequence[str],
     average: bool,
     among: int,
-) -> tuple[str, Any]:
-    """Fit the method so that it makes the promise asked for, and say on which rows."""
+) -> Any:
+    """Fit the method so that it makes the promise asked for."""
     import numpy as np
 
     from prudent.estimator_tools import fit_inside
     from prudent.evaluation.promising import promised, promising
-    from prudent.rules.wish import parse_promise
 
-    training, preparation, rows_in_words = read()
     y, groups = training.y, training.groups
-    assert y is not None
-    classes, counts = np.unique(y, return_counts=True)
-    wish = parse_promise(promise, classes.tolist(), confidence=confidence, by=by)
-    assert wish is not None
+    _, counts = np.unique(y, return_counts=True)
     cells = _cells(wish, training)
     if wish.kind == "coverage" and among > 1 and wish.confidence is None:
         wish = wish.confident(CONFIDENCE)
     if wish.kind == "coverage" and not average:
         wish = _about_the_model(wish, cells, among)
     wrapped = promising(
-        *(estimator, wish, preparation, counts),
+        estimator,
+        wish,
+        preparation,
+        counts,
         split=groups is not None or training.times is not None,
         seed=seed,
         n_methods=among,
@@ -369,26 +361,13 @@ def _promising(
             for g in last.guarantees_
         )
     if training.times is not None:
+        from prudent.estimator_tools.order import order_in_time
+
         # Here columns have their names.
-        last.order_test_ = _order(training, last.n_calibration_, seed)
+        rows = labelled_rows(training)
+        last.order_test_ = order_in_time(rows, last.n_calibration_, seed)
         note(str(last.order_test_))
-    return rows_in_words, model
-
-
-def _order(training: TrainingData, n_latest: int, seed: int) -> OrderInTime:
-    """Whether the rows change with time, columns by their names."""
-    from prudent.estimator_tools.labelled_rows import LabelledRows
-    from prudent.estimator_tools.order import order_in_time
-
-    assert training.y is not None
-    rows = LabelledRows(
-        X=training.X,
-        y=training.y,
-        features=tuple(training.preparation.names),
-        groups=training.groups,
-        times=training.times,
-    )
-    return order_in_time(rows, n_latest, seed)
+    return model
 
 
 def _cells(wish: Wish, training: TrainingData) -> dict[str, int]:
@@ -540,8 +519,6 @@ def _choice(
     seed: int,
 ) -> Any:
     """What chooses among candidates with the parameters that were given."""
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise UsageError(f"--time-limit takes seconds > 0, got {time_limit:g}.")
     choice = built("best", [], seed).set_params(time_limit=time_limit)
     if candidates is None and not param:
         return choice

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from prudent.cli import options
 from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, open_data
-from prudent.cli.options import PrintAll, Quiet, Reading, Report, refuse_without_report
-from prudent.cli.output import check_writable, print_table, write_report
+from prudent.cli.output import print_table, write_report
 from prudent.io.errors import TableError, counted
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ MOST_EVENTS = 20
 GAIN = 1e-6
 
 
+@options.grouped
 def game(
+    *,
     game_file: Annotated[
         str | None,
         typer.Argument(
@@ -47,13 +49,10 @@ def game(
         Literal["soft", "hard"],
         typer.Option(help="Randomised rule, or deterministic one."),
     ] = "soft",
-    report: Report = None,
-    print_all: PrintAll = False,
-    quiet: Quiet = False,
+    page: options.Page,
+    quiet: options.Quiet = False,
 ) -> None:
     """Solve a finite rejection game: its value, a best rule, and the certificate."""
-    refuse_without_report(report, print_all=print_all)
-    check_writable(report)
     if (game_file is None) != demo:
         raise UsageError("give a GAMEFILE or --demo, one of the two.")
     p = DEMO if game_file is None else _probabilities(game_file)
@@ -75,17 +74,17 @@ def game(
     print_table(columns, rules[:MOST_EVENTS])
     if len(p) > MOST_EVENTS:
         print(f"and {counted(len(p) - MOST_EVENTS, 'event')} more")
-    if report is not None:
+    if page.report is not None:
         from prudent.report.pages import game_page
 
-        page = game_page(solved, summary, columns, rules, print_all=print_all)
-        write_report(page, report)
+        text = game_page(solved, summary, columns, rules, print_all=page.print_all)
+        write_report(text, page.report)
 
 
 def _probabilities(game_file: str) -> NDArray[Any]:
     from prudent.io import Column, Preparation
 
-    source, _ = open_data(game_file, None, Reading(), one_column=True)
+    source, _ = open_data(game_file, None, options.Reading(), one_column=True)
     # A missing probability is refused below.
     p = Preparation((Column(PROBABILITY),), gaps=True).transform(source.whole())[:, 0]
     if (p != p).any():

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from prudent.cli.exits import CommandError, ExitCode, UsageError
+from prudent.cli import options
+from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
 from prudent.cli.loading import failing_as_data, fingerprint, open_data
 from prudent.cli.models import LoadedModel, refuse_without_groups
-from prudent.cli.options import (
-    Groups,
-    JsonFile,
-    PrintAll,
-    Quiet,
-    Reading,
-    Report,
-    Trusted,
-    Truth,
-    grouped,
-    refuse_without_report,
-)
 from prudent.cli.output import (
     check_writable,
     note,
@@ -51,19 +40,17 @@ FITTED = "is the table that the model was fitted to"
 SHORT = 4  # characters of a digest that are shown
 
 
-@grouped
+@options.grouped
 def monitor(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, or rule file.")
-    ],
+    model: options.ModelOrRule,
+    *,
     data: Annotated[
         str,
         typer.Option(
             metavar="DATA", help="New rows: a table, or - for standard input."
         ),
     ],
-    reading: Reading,
-    target: Truth = None,
+    target: options.Truth = None,
     normal: Annotated[
         str | None,
         typer.Option(
@@ -79,18 +66,18 @@ def monitor(
             "is watched, with or without this.",
         ),
     ] = None,
-    groups: Groups = None,
+    groups: options.Groups = None,
     state: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="What earlier runs counted; is kept."),
     ] = None,
-    report: Report = None,
-    print_all: PrintAll = False,
+    page: options.Page,
     level: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=1,
+            callback=options.check_inside,
             help="Probability of a wrong alarm over the life of the state: for all "
             "promises together, and once more for drift (0.05).",
         ),
@@ -115,9 +102,10 @@ def monitor(
     again: Annotated[
         bool, typer.Option("--again", help="Count a table a second time.")
     ] = False,
-    json_file: JsonFile = None,
-    trusted: Trusted = None,
-    quiet: Quiet = False,
+    json_file: options.JsonFile = None,
+    trusted: options.Trusted = None,
+    quiet: options.Quiet = False,
+    reading: options.Reading,
 ) -> ExitCode:
     """Count new rows against the promises of a model; exit code 7: broken, 8: drift.
 
@@ -126,10 +114,6 @@ def monitor(
     sample included. Code 8 has at most --level without drift, for one score or
     independent columns.
     """
-    if level is not None and not 0 < level < 1:
-        raise UsageError(f"--level must lie in (0, 1), got {level:g}.")
-    refuse_without_report(report, print_all=print_all)
-    check_writable(report, json_file)
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load(model, trusted)
     _refuse_other_subgroups(model, loaded, items_of(by))
@@ -156,7 +140,7 @@ def monitor(
         _count(watching, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, watching.to_dict(), before)
-    _show(watching, model, data, loaded.features, report, json_file, print_all)
+    _show(watching, model, data, loaded.features, page, json_file)
     return watching.exit_code
 
 
@@ -195,10 +179,8 @@ def _watch(
     digest = fingerprint(str(model)) or ""
     if stored is None:
         return Watch.over(estimator, digest, level or DEFAULT_LEVEL, watch or "rate")
-    try:
+    with ending(f"{path}: {{}}", ExitCode.MODEL):
         check_format(stored)
-    except ValueError as error:
-        raise CommandError(f"{path}: {error}".rstrip("."), ExitCode.MODEL) from error
     if stored.get("model") != digest:
         raise CommandError(
             f"{path} watches another model ({str(stored.get('model'))[:SHORT]}.., this "
@@ -211,13 +193,12 @@ def _watch(
                 f"{path} was begun with --{option} {stored.get(option)}, not with "
                 f"--{option} {given}. Leave the option out, or start a new state."
             )
-    try:
+    with ending(
+        f"{path} is damaged. Restore it from a backup, or start a new state",
+        ExitCode.MODEL,
+        Exception,  # whatever becomes of a state that no run wrote
+    ):
         return Watch.resumed(estimator, stored)
-    except Exception as error:  # whatever a state makes of it that no run wrote
-        raise CommandError(
-            f"{path} is damaged. Restore it from a backup, or start a new state",
-            ExitCode.MODEL,
-        ) from error
 
 
 class Rows(NamedTuple):
@@ -235,7 +216,7 @@ class Rows(NamedTuple):
 def _read(
     data: str,
     target: str | None,
-    reading: Reading,
+    reading: options.Reading,
     loaded: LoadedModel | LoadedRule,
     groups: str | None = None,
 ) -> Rows:
@@ -265,7 +246,7 @@ def _digest(data: str) -> str:
 def _compare_with(
     watching: Watch,
     reference: str,
-    reading: Reading,
+    reading: options.Reading,
     loaded: LoadedModel | LoadedRule,
     path: Path | None,
 ) -> None:
@@ -370,9 +351,8 @@ def _show(
     model: Path,
     data: str,
     features: list[str],
-    report: Path | None,
+    page: options.Page,
     json_file: str | None,
-    print_all: bool,
 ) -> None:
     """Print the table, or JSON, and write the report."""
     from prudent.cli.watching import RunSummary, named
@@ -386,10 +366,10 @@ def _show(
             print(sentence)
         if json_file is not None:
             note(f"JSON: {json_file}")
-    if report is not None:
+    if page.report is not None:
         from prudent.report.pages import monitor_page
 
-        page = monitor_page(
+        text = monitor_page(
             f"prudent monitor: {model.name}",
             [f"{model.name}: {watched}. {rows}.", *summary.footnotes],
             summary.page_table(),
@@ -399,31 +379,28 @@ def _show(
                 if promise.monitor is not None and promise.monitor.n_
             ],
             summary.record,
-            print_all=print_all,
+            print_all=page.print_all,
         )
-        write_report(page, report)
+        write_report(text, page.report)
 
 
 def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
     """Return the state and the bytes it was read from; None, None for no file."""
-    try:
+    with ending(
+        f"cannot read {path}: {{}}. Name another file", ExitCode.MODEL, OSError
+    ):
+        if not path.exists():
+            return None, None
         content = path.read_bytes()
-    except FileNotFoundError:
-        return None, None
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}. Name another file", ExitCode.MODEL
-        ) from error
-    try:
+    with ending(
+        f"{path} is damaged, or is no state of prudent monitor. Restore it from a "
+        "backup, or start a new state",
+        ExitCode.MODEL,
+        *(ValueError, TypeError, KeyError),
+    ):
         state = parsed(content)
         if not isinstance(state["format"], int):
             raise TypeError
-    except (ValueError, TypeError, KeyError) as error:
-        raise CommandError(
-            f"{path} is damaged, or is no state of prudent monitor. Restore it from a "
-            "backup, or start a new state",
-            ExitCode.MODEL,
-        ) from error
     return state, content
 
 
@@ -436,23 +413,24 @@ def replace_state(path: Path, state: dict[str, Any], before: bytes | None) -> No
     """
     target = path.resolve()
     text = json.dumps(state, allow_nan=False, separators=(",", ":"))
-    try:
-        with _alone_in(target.parent):
-            stored = target.read_bytes() if target.exists() else None
-            if stored != before:
-                raise CommandError(
-                    f"{path} changed while this ran. Run again", ExitCode.DATA
-                )
-            with replacing(target) as stream:
-                stream.write(text)
-                stream.flush()
-                os.fsync(stream.fileno())
-    except OSError as error:
-        raise CommandError(
-            f"cannot write {path}: {error.strerror}. No row was counted; make room or "
-            "name another file, and run again",
+    with (
+        ending(
+            f"cannot write {path}: {{}}. No row was counted; make room or name another "
+            "file, and run again",
             ExitCode.DATA,
-        ) from error
+            OSError,
+        ),
+        _alone_in(target.parent),
+    ):
+        stored = target.read_bytes() if target.exists() else None
+        if stored != before:
+            raise CommandError(
+                f"{path} changed while this ran. Run again", ExitCode.DATA
+            )
+        with replacing(target) as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
 
 
 @contextmanager

@@ -7,15 +7,30 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_type_hints
 
 import typer
 
-from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.output import set_quiet
+from prudent.cli.exits import ExitCode, UsageError, content_of, ending
+from prudent.cli.output import check_writable, set_quiet
 
 DEFAULT_SAMPLE = "100000"
+
+
+def check_inside(param: typer.CallbackParam, probability: float | None) -> float | None:
+    """Refuse a probability that is 0 or 1 or beyond."""
+    if probability is not None and not 0 < probability < 1:
+        raise UsageError(f"{param.opts[0]} must lie in (0, 1), got {probability:g}.")
+    return probability
+
+
+def check_seconds(param: typer.CallbackParam, seconds: float | None) -> float | None:
+    """Refuse a limit of time that is none."""
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise UsageError(f"{param.opts[0]} takes seconds > 0, got {seconds:g}.")
+    return seconds
 
 
 # What to do with missing cells, and with text columns.
@@ -48,29 +63,31 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", callback=set_quiet, help="Print results and errors only."),
 ]
-Report = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write an HTML report here.")
-]
-PrintAll = Annotated[
-    bool,
+JsonFile = Annotated[
+    str | None,
     typer.Option(
-        "--print-all", help="Fold nothing in the report, so that all of it is printed."
+        "--json",
+        metavar="FILE",
+        callback=check_writable,
+        help="Write JSON; - for stdout.",
     ),
 ]
-
-
-def refuse_without_report(report: Path | None, **wanted: bool) -> None:
-    """Refuse options about the report where none is asked for."""
-    for name, is_wanted in wanted.items():
-        if is_wanted and report is None:
-            raise UsageError(
-                f"--{name.replace('_', '-')} is about the report: give --report FILE, "
-                "too."
-            )
-
-
-JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write JSON; - for stdout.")
+CsvFile = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        callback=check_writable,
+        help="CSV file; else stdout.",
+    ),
+]
+Keep = Annotated[
+    str | None,
+    typer.Option(metavar="COL,..", help="Copy these columns to the output."),
+]
+ModelOrRule = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file, or rule file.")
 ]
 ModelFile = Annotated[
     Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
@@ -92,6 +109,7 @@ Confidence = Annotated[
     typer.Option(
         min=0,
         max=1,
+        callback=check_inside,
         help="Probability that what is promised is true of the fitted model, of all "
         "classes at once; without it 0.95 of errors and missed classes.",
     ),
@@ -130,6 +148,33 @@ Sample = Annotated[
         metavar="N|off", help="Rows to draw where a table beyond memory must fit."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page that is asked for, if one is."""
+
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", callback=check_writable, help="Write an HTML report here."
+        ),
+    ] = None
+    print_all: Annotated[
+        bool,
+        typer.Option(
+            "--print-all",
+            help="Fold nothing in the report, so that all of it is printed.",
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        for option in fields(self)[1:]:
+            if getattr(self, option.name) and self.report is None:
+                raise UsageError(
+                    f"--{option.name.replace('_', '-')} is about the report: give "
+                    "--report FILE, too."
+                )
 
 
 @dataclass(frozen=True)
@@ -198,20 +243,22 @@ class Columns(Reading):
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a command take dataclasses: their fields are options behind its own."""
-    hints = get_type_hints(command, include_extras=True)
-    own, behind, groups = [], [], {}
-    for name, parameter in inspect.signature(command).parameters.items():
-        annotation = hints[name]
-        if not (isinstance(annotation, type) and is_dataclass(annotation)):
-            own.append(_option(name, annotation, parameter.default))
-            continue
-        groups[name] = annotation
-        inner = get_type_hints(annotation, include_extras=True)
-        behind += [
-            _option(f.name, inner[f.name], f.default) for f in fields(annotation)
-        ]
-    parameters = [*own, *behind]
+    """Let a command take dataclasses: their fields are options where they stand."""
+    groups: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
+    for name, own in inspect.signature(command, eval_str=True).parameters.items():
+        if is_dataclass(own.annotation):
+            group: Any = own.annotation
+            groups[name] = group
+            # Of a derived class, too, whose module may not know the names in them.
+            hints = get_type_hints(group, include_extras=True)
+            options += [
+                field.replace(annotation=hints[field.name])
+                for field in inspect.signature(group).parameters.values()
+            ]
+        else:
+            options.append(own)
+    options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options]
 
     @wraps(command)
     def run(**given: Any) -> Any:
@@ -220,15 +267,9 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             given[name] = group(**taken)
         return command(**given)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    run.__annotations__ = {option.name: option.annotation for option in options}
     return run
-
-
-def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
 
 
 def sample_size(text: str) -> int | None:
@@ -238,12 +279,6 @@ def sample_size(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 2:
         raise UsageError(f"--sample takes a number of rows >= 2 or off, got {text!r}.")
     return int(text)
-
-
-def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is none."""
-    if not 0 < confidence < 1:
-        raise UsageError(f"--confidence must lie in (0, 1), got {confidence:g}.")
 
 
 def checked_promise(
@@ -256,14 +291,10 @@ def checked_promise(
     """The promise as guarantees, its classes not known yet; None for "none"."""
     from prudent.rules.wish import parse_promise
 
-    if confidence is not None:
-        check_confidence(confidence)
-        if promise == "none":
-            raise UsageError("--confidence is that of a promise: give --promise, too.")
-    try:
+    if confidence is not None and promise == "none":
+        raise UsageError("--confidence is that of a promise: give --promise, too.")
+    with ending("{}", ExitCode.USAGE):
         wish = parse_promise(promise, confidence=confidence, by=by)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     is_alarm = wish is not None and wish.kind == "false alarm"
     if wish is not None and is_alarm != detector:
         hint = "prudent detect" if is_alarm else "'false alarm <= 5%'"
@@ -299,9 +330,16 @@ def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
     A line for each label, as given; columns as the labels, then those that no class
     is called, which are the cost of no answer.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            header, *lines = [line for line in csv.reader(stream) if line]
+    content = content_of(path, ExitCode.DATA, hint=". Name a CSV file of costs")
+    with ending(
+        f"{path} is no table of costs: it needs a line and a column for each of "
+        f"{', '.join(labels[:5])}, the first column and the header their names",
+        ExitCode.DATA,
+        *(KeyError, ValueError),
+    ):
+        header, *lines = [
+            line for line in csv.reader(StringIO(content.decode())) if line
+        ]
         answers = [name.strip() for name in header[1:]]
         cells = {
             line[0].strip(): dict(zip(answers, map(float, line[1:]), strict=True))
@@ -311,17 +349,6 @@ def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
         return [
             [cells[true][answer] for answer in [*labels, *others]] for true in labels
         ]
-    except OSError as error:
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}. Name a CSV file of costs",
-            ExitCode.DATA,
-        ) from error
-    except (KeyError, ValueError) as error:
-        raise CommandError(
-            f"{path} is no table of costs: it needs a line and a column for each of "
-            f"{', '.join(labels[:5])}, the first column and the header their names",
-            ExitCode.DATA,
-        ) from error
 
 
 def typed(

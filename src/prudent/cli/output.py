@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, Self
 
-from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.exits import CommandError, ExitCode, ending
 from prudent.io.errors import aligned
 from prudent.io.replacing import replacing, write_whole
 
@@ -90,30 +90,28 @@ def native_output_left_out() -> Iterator[None]:
             sys.stderr = python_stderr
 
 
-def check_writable(*files: Path | str | None) -> None:
+def check_writable(files: Any) -> Any:
     """Refuse outputs that cannot be written, before any work is done."""
-    for file in files:
+    for file in files if isinstance(files, list) else [files]:
         if file is None or file == STDOUT:
             continue
         path = Path(file)
         existed = path.exists()
-        try:
+        with ending(
+            f"cannot write {path}: {{}}. Name another file", ExitCode.DATA, OSError
+        ):
             with path.open("ab"):
                 pass
             if not existed:
                 path.unlink()
             free = shutil.disk_usage(path.absolute().parent).free
-        except OSError as error:
-            raise CommandError(
-                f"cannot write {path}: {error.strerror}. Name another file",
-                ExitCode.DATA,
-            ) from error
         if free < LEAST_FREE_BYTES:
             raise CommandError(
                 f"cannot write {path}: the disk is full. Free space or name another "
                 "file",
                 ExitCode.DATA,
             )
+    return files
 
 
 def write_json(content: Any, file: str | None) -> bool:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import compress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from prudent.cli import options
+from prudent.cli.apply import joined
 from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import Missing, names
-from prudent.cli.output import check_writable, note, write_rows
+from prudent.cli.output import note, write_rows
 from prudent.io.errors import TableError, counted, listed, thousands
 
 if TYPE_CHECKING:
@@ -30,12 +29,9 @@ Answers = list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]
 def predict(
     data: options.Data,
     model: options.ModelFile,
-    columns: options.Columns,
+    *,
     target: options.Target = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="CSV file; else stdout."),
-    ] = None,
+    output: options.CsvFile = None,
     proba: Annotated[
         bool, typer.Option("--proba", help="Add the probability of each class.")
     ] = False,
@@ -50,12 +46,10 @@ def predict(
     p_values: Annotated[
         bool, typer.Option("--p-values", help="Add the p-value of each class.")
     ] = False,
-    keep: Annotated[
-        str | None,
-        typer.Option(metavar="COL,..", help="Copy these columns to the output."),
-    ] = None,
+    keep: options.Keep = None,
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
+    columns: options.Columns,
 ) -> None:
     """Predict the rows of a table with a fitted model; columns match by name.
 
@@ -65,17 +59,22 @@ def predict(
     """
     from prudent.io.table import check_column, without_gaps
 
-    check_writable(output)
     loaded = load_model(model, trusted)
     with failing_as_data(model):
-        as_set = as_set or _promises_coverage(loaded.last)
+        promises = getattr(loaded.last, "guarantees_", ())
+        as_set = as_set or any(promise.quantity == "coverage" for promise in promises)
         answers = _answers(loaded, proba=proba, as_set=as_set, p_values=p_values)
-    if proba:
-        _require(loaded.estimator, "predict_proba", "probabilities", "--proba", model)
-    if as_set:
-        _require(loaded.last, "predict_set", "sets", "--set", model)
-    if p_values:
-        _require(loaded.last, "p_values", "p-values", "--p-values", model)
+    for option, is_wanted, what, answerer, method in (
+        ("--proba", proba, "probabilities", loaded.estimator, "predict_proba"),
+        ("--set", as_set, "sets", loaded.last, "predict_set"),
+        ("--p-values", p_values, "p-values", loaded.last, "p_values"),
+    ):
+        if is_wanted and not hasattr(answerer, method):
+            raise CommandError(
+                f"{model} gives no {what}: {type(answerer).__name__} has none. "
+                f"Leave out {option}",
+                ExitCode.MODEL,
+            )
     kept = names(keep)
     spelled = (*kept, *loaded.text_columns)
     source, _ = open_data(data, None, columns, text_columns=spelled)
@@ -149,11 +148,6 @@ def _answers_of_some(answers: Answers, X: Any, whole: list[bool]) -> list[list[A
     return filled
 
 
-def _promises_coverage(last: Any) -> bool:
-    promises = getattr(last, "guarantees_", ())
-    return any(promise.quantity == "coverage" for promise in promises)
-
-
 def _answers(
     loaded: LoadedModel, *, proba: bool, as_set: bool, p_values: bool
 ) -> Answers:
@@ -162,10 +156,6 @@ def _answers(
 
     estimator, last, front = loaded.estimator, loaded.last, loaded.before_last
     labels = [str(label) for label in getattr(last, "classes_", ())]
-
-    def sets(X: Any) -> list[Iterable[Any]]:
-        members = predict_set(estimator, X)
-        return [["|".join(compress(labels, row)) for row in members]]
 
     answers: Answers = [(["prediction"], lambda X: [estimator.predict(X).tolist()])]
     if hasattr(last, "answers"):  # it may refuse
@@ -176,7 +166,7 @@ def _answers(
         heads = [f"probability {label}" for label in labels]
         answers.append((heads, lambda X: list(estimator.predict_proba(X).T.tolist())))
     if as_set:
-        answers.append((["set"], sets))
+        answers.append((["set"], lambda X: [joined(predict_set(estimator, X), labels)]))
     if p_values:
         heads = [f"p-value {label}" for label in labels]
         answers.append((heads, lambda X: list(last.p_values(front(X)).T.tolist())))
@@ -203,12 +193,3 @@ def _alarms(detector: Any, X: Any) -> list[Iterable[Any]]:
     labels = detector.predict(X)
     scores = detector.decision_function(X)
     return [labels.tolist(), scores.tolist(), (labels == ALARM).tolist()]
-
-
-def _require(estimator: Any, method: str, what: str, option: str, model: Path) -> None:
-    if not hasattr(estimator, method):
-        raise CommandError(
-            f"{model} gives no {what}: {type(estimator).__name__} has none. "
-            f"Leave out {option}",
-            ExitCode.MODEL,
-        )

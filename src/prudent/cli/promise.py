@@ -11,20 +11,19 @@ import numpy as np
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import UsageError
-from prudent.cli.loading import failing_as_data, fingerprint, open_data
+from prudent.cli.exits import ExitCode, UsageError, ending
+from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.cli.options import names
 from prudent.cli.output import check_writable, note
-from prudent.cli.rules import numbers_in
-from prudent.cli.scores import complete_rows, labels_of_columns, score_columns
+from prudent.cli.scores import ScoreColumns
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.io.errors import TableError, counted, listed, shown
-from prudent.io.replacing import replacing
+from prudent.io.replacing import write_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from prudent import Rule
+    from prudent import Guarantee, Rule
     from prudent.io.table import Table
     from prudent.rules.wish import Wish
 
@@ -39,7 +38,7 @@ NEAR_ONE = 0.02
 @options.grouped
 def promise(
     data: options.Data,
-    reading: options.Reading,
+    *,
     wishes: Annotated[
         list[str],
         typer.Option(
@@ -57,37 +56,12 @@ def promise(
             "-o",
             "--output",
             metavar="FILE",
+            callback=check_writable,
             help="Rule file (JSON); one for each --promise, in their order.",
         ),
     ],
     truth: options.Truth = None,
-    scores: Annotated[
-        str | None,
-        typer.Option(metavar="COL,..", help="A column of scores for each class."),
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL,..", help="Labels of --scores, where names do not say them."
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="One score: with --predicted how sure that label is."
-        ),
-    ] = None,
-    predicted: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of the label given.")
-    ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(metavar="LABEL", help="The label that a high --score speaks for."),
-    ] = None,
-    anomaly: Annotated[
-        str | None,
-        typer.Option(metavar="COL", help="Score that is high for unusual rows."),
-    ] = None,
+    columns: ScoreColumns,
     normal: Annotated[
         str | None, typer.Option(metavar="LABEL", help="Truth of ordinary rows.")
     ] = None,
@@ -135,6 +109,7 @@ def promise(
     ] = 1,
     seed: options.Seed = 0,
     quiet: options.Quiet = False,
+    reading: options.Reading,
 ) -> None:
     """Make a rule that keeps a promise, from the scores that any model gave.
 
@@ -145,74 +120,65 @@ def promise(
     """
     from prudent.rules.promise import ScoreTable
 
-    check_writable(*outputs)
-    items = items_of(by)
-    parsed = _check_promises(wishes, outputs, confidence, among, items)
+    wanted = _check_promises(wishes, outputs, confidence, among, items_of(by))
     if not unseen:
         raise UsageError(NOT_SAID_UNSEEN)
-    columns = score_columns(scores, score, predicted, positive, anomaly)
+    score_columns = columns.columns
     if ties == "smoothed" and row_id is None:
         raise UsageError("--ties smoothed tosses a coin for each --id: name the column")
-    group = _column_of_groups(parsed)
-    words = [name for name in (truth, predicted, group, groups, row_id) if name]
-    source, _ = open_data(data, None, reading, text_columns=words)
-    items = [item for wish in parsed for item in wish.subgroups]
-    parts = columns_in(source, items, truth)
-    table = source.whole()
-    values = np.column_stack([numbers_in(table, name) for name in columns])
-    kept = complete_rows(table, values, columns, drop=drop_missing)
-    excluded = names(without)
-    truths = None if truth is None else table.words(truth)
-    if excluded and truths is not None:
-        kept &= ~np.isin(truths, excluded)
-    texts = {
-        name: None if column is None else table.words(column)[kept]
-        for name, column in (
-            ("predicted", predicted),
-            ("by", group),
-            ("groups", groups),
-            ("ids", row_id),
-        )
-    }
-    values, truths = values[kept], None if truths is None else truths[kept]
+    group, excluded = _column_of_groups(wanted), names(without)
+    table, target = columns.open(data, truth, reading, (group, groups, row_id))
+    items = [item for wish in wanted for item in wish.subgroups]
+    parts = columns_in(table, items, target)
+    values, kept = columns.values(table, drop_missing=drop_missing)
+    if excluded and target is not None:
+        kept &= ~np.isin(table.words(target), excluded)
+
+    def words(name: str | None) -> NDArray[np.str_] | None:
+        return None if name is None else table.words(name)[kept]
+
+    values, truths, ids = values[kept], words(target), words(row_id)
     labels: list[str] | None = None
-    if scores is not None and truths is not None:
-        labels = labels_of_columns(columns, classes, truths)
+    if columns.scores is not None and truths is not None:
+        labels = columns.labels(truths)
         chosen = [place for place, label in enumerate(labels) if label not in excluded]
-        columns = [columns[place] for place in chosen]
         _note_on_sums(values)
+        score_columns = [score_columns[place] for place in chosen]
         labels, values = [labels[place] for place in chosen], values[:, chosen]
-    elif positive is not None and truths is not None:
-        labels = _two_labels(positive, truths, str(truth))
-    _refuse_constant(values, columns)
+    elif columns.positive is not None and truths is not None:
+        labels = _two_labels(columns.positive, truths, str(target))
+    _refuse_constant(values, score_columns)
     if groups is None:
-        _refuse_repeats(table, np.flatnonzero(kept), values, truths, texts["ids"])
-    by_parts: Any = texts.pop("by")
+        _refuse_repeats(table, np.flatnonzero(kept), values, truths, ids)
+    by_parts: Any = words(group)
     if parts and group is None:
         frame = table_of(table, parts).filter(kept)
         memberships(items, frame)  # refuses what cannot part rows, as --by
         by_parts = {name: frame[name].to_numpy() for name in parts}
+
     with failing_as_data():
         score_table = ScoreTable(
-            values if scores is not None else values[:, 0],
+            values if columns.scores is not None else values[:, 0],
             truths,
+            predicted=words(columns.predicted),
+            groups=words(groups),
             classes=labels,
             by=by_parts,
             ties=ties,
+            ids=ids,
             ordinary=normal,
             allow_rare=allow_rare,
             random_state=seed,
-            **texts,  # type: ignore[arg-type]
         )
         rules = score_table.rules(
-            [wish.text for wish in parsed],
+            [wish.text for wish in wanted],
             confidence=confidence,
             unseen=unseen,
             among=among,
         )
     record = {
-        "columns": columns,
-        "label": predicted,
+        "columns": score_columns,
+        "label": columns.predicted,
         "group": group,
         "id": row_id,
         "ordinary": normal,
@@ -226,19 +192,18 @@ def promise(
     for rule, output in zip(rules, outputs, strict=True):
         _note_on_errors(rule)
         rule = _recorded(rule, record, excluded)
-        with replacing(output) as stream:
-            stream.write(rule.to_json(keep_scores=keep_scores) + "\n")
+        write_whole(output, rule.to_json(keep_scores=keep_scores) + "\n")
         print(f"{counted(len(values), 'row')} of {data} make {output}")
-        _say_promised(rule)
+        _say_promised(rule.guarantees)
     if excluded:
         print(f"Nothing is promised about rows of {listed(map(repr, excluded))}.")
 
 
-def _say_promised(rule: Rule) -> None:
+def _say_promised(promises: Sequence[Guarantee]) -> None:
     """Print every promise of a rule; of a share, what it means for a day's queue."""
     from prudent.certification.planning import queue_in_words, share_of_people
 
-    for guarantee in rule.guarantees:
+    for guarantee in promises:
         print(f"Promised: {guarantee}")
         if share_of_people(guarantee) is not None:
             print(f"{queue_in_words(guarantee)}.")
@@ -254,10 +219,8 @@ def _check_promises(
     """What is asked for; refuses promises without a file each, and shared averages."""
     from prudent.rules.wish import parse_promise
 
-    try:
-        found = [parse_promise(wish, confidence=confidence, by=by) for wish in wishes]
-    except ValueError as error:
-        raise UsageError(str(error)) from error
+    with ending("{}", ExitCode.USAGE):
+        wanted = [parse_promise(wish, confidence=confidence, by=by) for wish in wishes]
     if len(outputs) != len(wishes):
         raise UsageError(
             f"--promise is given {len(wishes)} times and -o {len(outputs)} times: name "
@@ -265,8 +228,8 @@ def _check_promises(
         )
     if len({output.resolve() for output in outputs}) != len(outputs):
         raise UsageError("two promises go to one file: name a file for each with -o")
-    parsed = [wish for wish in found if wish is not None]
-    if len(parsed) < len(found):
+    parsed = [wish for wish in wanted if wish is not None]
+    if len(parsed) < len(wanted):
         raise UsageError("--promise none makes no rule: say what is to be promised")
     if among == 1:
         return parsed

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.cli.exits import CommandError, ExitCode
+from prudent.cli.exits import ExitCode, ending
 from prudent.cli.loading import fingerprint
 from prudent.cli.models import LoadedModel, load_model, read_rows
 from prudent.cli.subgroups import columns_of_model, require_columns
@@ -220,17 +220,15 @@ def load_rule(path: Path) -> LoadedRule:
     """The rule in a file; exit code 4 where there is none."""
     from prudent import Rule
 
-    try:
-        rule = Rule.from_json(path.read_text(encoding="utf-8"))
+    with ending(f"no rule in {path}: {{}}", ExitCode.MODEL, OSError):
+        content = path.read_bytes()
+    with ending(f"no rule in {path}: it is no text", ExitCode.MODEL, UnicodeError):
+        text = content.decode()
+    with ending(f"{path}: {{}}", ExitCode.MODEL):
+        rule = Rule.from_json(text)
         _check_columns(rule)
-        # The cells of a table are text, whatever the groups were.
-        return LoadedRule(path, replace(rule, groups=tuple(map(str, rule.groups))))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise CommandError(f"no rule in {path}: {reason}", ExitCode.MODEL) from error
-    except ValueError as error:
-        sentence = str(error).rstrip(".")
-        raise CommandError(f"{path}: {sentence}", ExitCode.MODEL) from error
+    # The cells of a table are text, whatever the groups were.
+    return LoadedRule(path, replace(rule, groups=tuple(map(str, rule.groups))))
 
 
 def _check_columns(rule: Rule) -> None:
@@ -251,14 +249,6 @@ def _check_columns(rule: Rule) -> None:
                 )
     if rule.kind == "answers" and not rule.classes and others[0] is None:
         raise ValueError("the rule names no column of the labels that it is about")
-
-
-def numbers_in(table: Table, name: str) -> NDArray[np.float64]:
-    """A column of numbers, NaN for cells without one."""
-    from prudent.io.table import check_column
-
-    check_column(name, table.names)
-    return np.asarray(table.numbers_or_nan(name).to_numpy(), dtype=np.float64)
 
 
 def _is_text_of_rule(path: Path) -> bool:
