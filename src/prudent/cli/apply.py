@@ -16,7 +16,7 @@ from prudent.cli.exits import ExitCode, ending
 from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.models import load_model
 from prudent.cli.options import names
-from prudent.cli.output import check_writable, note, write_rows
+from prudent.cli.output import note, write_rows
 from prudent.cli.rules import load_rule
 from prudent.io.errors import listed
 from prudent.io.replacing import write_whole
@@ -111,13 +111,7 @@ def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=check_writable,
-            help="Rule file (JSON).",
-        ),
+        options.output("Rule file (JSON)."),
     ],
     keep_scores: Annotated[
         bool,

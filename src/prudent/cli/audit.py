@@ -29,11 +29,9 @@ def audit(
     ],
     param: options.Param = None,
     laws: Annotated[
-        str, typer.Option(metavar="LAW,..", help="standard, or names of laws.")
+        str, options.value("LAW,..", "standard, or names of laws.")
     ] = "standard",
-    sizes: Annotated[
-        str, typer.Option(metavar="N,..", help="Training rows.")
-    ] = "20,60,200",
+    sizes: Annotated[str, options.value("N,..", "Training rows.")] = "20,60,200",
     budget: Annotated[
         int, typer.Option(min=1, help="Most draws for each law and size.")
     ] = 400,

@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from prudent.cli import options
 from prudent.cli.exits import (
     CommandError,
@@ -22,7 +20,6 @@ from prudent.cli.exits import (
 )
 from prudent.cli.loading import fingerprint
 from prudent.cli.monitor import read_state
-from prudent.cli.output import check_writable
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
@@ -45,27 +42,21 @@ def card(
     model: options.ModelOrRule,
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=check_writable,
-            help="Card: .html, .md or .json.",
-        ),
+        options.output("Card: .html, .md or .json."),
     ],
     certificate: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What prudent certify --json has written."),
+        options.value("FILE", "What prudent certify --json has written."),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="State of prudent monitor."),
+        options.value("FILE", "State of prudent monitor."),
     ] = None,
     owner: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML with purpose, decides (who decides what the model leaves "
+        options.value(
+            "FILE",
+            "TOML with purpose, decides (who decides what the model leaves "
             "open), oversight and contact, as texts; blank without.",
         ),
     ] = None,

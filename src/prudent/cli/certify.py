@@ -29,7 +29,7 @@ from prudent.cli.scores import (
     certify_scores,
     write_bands,
 )
-from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
+from prudent.cli.subgroups import items_of, parts_of
 from prudent.core.guarantee import COUNTED_AS
 from prudent.io.errors import shown, thousands
 
@@ -60,29 +60,29 @@ def certify(
     *,
     model: Annotated[
         Path | None,
-        typer.Option("-m", "--model", metavar="FILE", help="Model file, or rule file."),
+        options.value("FILE", "Model file, or rule file.", "-m", "--model"),
     ] = None,
     target: options.Truth = None,
     predicted: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL",
-            help="Without a model: column of the answers, labels or sets of labels "
+        options.value(
+            "COL",
+            "Without a model: column of the answers, labels or sets of labels "
             "joined by |; an empty cell is no answer.",
         ),
     ] = None,
     classes: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL,..",
-            help="All labels of --predicted, where some may be missing by chance.",
+        options.value(
+            "LABEL,..",
+            "All labels of --predicted, where some may be missing by chance.",
         ),
     ] = None,
     normal: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Truth of ordinary rows, where a detector or a rule does not name it.",
+        options.value(
+            "LABEL",
+            "Truth of ordinary rows, where a detector or a rule does not name it.",
         ),
     ] = None,
     confidence: Annotated[
@@ -106,9 +106,9 @@ def certify(
     ] = False,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL,..",
-            help="Columns in each part of which every claim is made too: "
+        options.value(
+            "COL,..",
+            "Columns in each part of which every claim is made too: "
             "sex,age_band; crossed sex*age_band; in bands age:30,45,60. Without it "
             "those by which the model promises.",
         ),
@@ -116,51 +116,49 @@ def certify(
     groups: options.Groups = None,
     costs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV of costs: a line for each true class, a column for each answer "
+        options.value(
+            "FILE",
+            "CSV of costs: a line for each true class, a column for each answer "
             "(and one for no answer); certifies the expected cost.",
         ),
     ] = None,
     thresholds: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            callback=check_writable,
-            help="Write limits that hold at all thresholds of a model's scores at "
+        options.value(
+            "FILE",
+            "Write limits that hold at all thresholds of a model's scores at "
             "once, to choose by: .csv, or .json of at most 256 thresholds.",
+            callback=check_writable,
         ),
     ] = None,
     positive: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="With --thresholds: the class that an alarm stands for.",
+        options.value(
+            "LABEL", "With --thresholds: the class that an alarm stands for."
         ),
     ] = None,
     scores: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL,..",
-            help="Without a model, for --thresholds: a column of scores for each "
-            "class.",
+        options.value(
+            "COL,..",
+            "Without a model, for --thresholds: a column of scores for each class.",
         ),
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL",
-            help="Without a model, for --thresholds: the score of --positive, or how "
+        options.value(
+            "COL",
+            "Without a model, for --thresholds: the score of --positive, or how "
             "sure --predicted is.",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            callback=check_writable,
-            help="Write the certificate as a page (HTML): the card, and with "
+        options.value(
+            "FILE",
+            "Write the certificate as a page (HTML): the card, and with "
             "--thresholds a slider over all of them.",
+            callback=check_writable,
         ),
     ] = None,
     json_file: options.JsonFile = None,
@@ -409,10 +407,7 @@ def _labelled(
             f"{source.name} holds no labelled row; give rows with a {target}",
             ExitCode.DATA,
         )
-    parts = None
-    if by:
-        columns = table_of(source, columns_in(source, by, target))
-        parts = memberships(by, columns.filter(kept))
+    parts = parts_of(source, by, target, kept) if by else None
     together = None if together is None else together[kept]
     return frame.filter(kept), truth[kept].astype(str), together, parts
 
@@ -538,13 +533,13 @@ def plan(
     ] = 1,
     data: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="With --by: a table like the new rows."),
+        options.value("DATA", "With --by: a table like the new rows."),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL,..",
-            help="Columns of --data each part of which is to have the promise: "
+        options.value(
+            "COL,..",
+            "Columns of --data each part of which is to have the promise: "
             "sex,age_band; crossed sex*age_band; in bands age:30,45,60.",
         ),
     ] = None,
@@ -606,7 +601,7 @@ def _plan_by(
     from prudent.certification.planning import rows_of_table
 
     source, _ = open_data(data, None, reading)
-    inside = memberships(items, table_of(source, columns_in(source, items, None)))
+    inside = parts_of(source, items, None)
     n_claims = settings["claims"] * len(inside.names)
     needed = planned(**{**settings, "claims": n_claims, "answered_share": 1.0}).rows
     rarest_first = sorted(zip(inside.count.tolist(), inside.names, strict=True))

@@ -99,9 +99,9 @@ def compare(
     target: options.Target = None,
     promise: Annotated[
         str,
-        typer.Option(
-            metavar="TEXT",
-            help="What to promise: 'coverage >= 90% in every class', 'coverage >= "
+        options.value(
+            "TEXT",
+            "What to promise: 'coverage >= 90% in every class', 'coverage >= "
             "95%', 'error <= 5%' (and answered >= 96%), 'answered >= 96%', 'missed "
             "LABEL <= 2%' (several with and; one and flagged <= 4%), or none.",
         ),
@@ -129,15 +129,13 @@ def compare(
     ] = None,
     param: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="METHOD.NAME=VALUE", help="Set a parameter; may be repeated."
-        ),
+        options.value("METHOD.NAME=VALUE", "Set a parameter; may be repeated."),
     ] = None,
     costs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV of costs: a line for each true class, a column for each answer.",
+        options.value(
+            "FILE",
+            "CSV of costs: a line for each true class, a column for each answer.",
         ),
     ] = None,
     cv: Annotated[int, typer.Option(min=2, help="Folds.")] = 5,
@@ -151,9 +149,9 @@ def compare(
     json_file: options.JsonFile = None,
     sample: Annotated[
         str,
-        typer.Option(
-            metavar="N|off",
-            help="Most rows to fit a method that needs rows; from a table beyond "
+        options.value(
+            "N|off",
+            "Most rows to fit a method that needs rows; from a table beyond "
             "memory so many are drawn and tested on.",
         ),
     ] = options.DEFAULT_SAMPLE,

@@ -61,9 +61,7 @@ def detect(
     normal: options.Normal = None,
     promise: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT", help="'false alarm <= 5%', the same as --false-alarm 0.05."
-        ),
+        options.value("TEXT", "'false alarm <= 5%', the same as --false-alarm 0.05."),
     ] = None,
     false_alarm: Annotated[
         float,
@@ -80,21 +78,15 @@ def detect(
     ] = "conformal",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=check_writable,
-            help="CSV of flagged rows.",
-        ),
+        options.output("CSV of flagged rows."),
     ] = None,
     model_out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            callback=check_writable,
-            help="Write the detector here, for prudent monitor. It then promises for "
+        options.value(
+            "FILE",
+            "Write the detector here, for prudent monitor. It then promises for "
             "itself, with --confidence, 0.95 where the rows allow, unless --average.",
+            callback=check_writable,
         ),
     ] = None,
     confidence: options.Confidence = None,

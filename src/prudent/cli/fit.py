@@ -35,7 +35,7 @@ from prudent.cli.models import (
     say_written,
     table_columns,
 )
-from prudent.cli.output import Progress, check_writable, native_output_left_out, note
+from prudent.cli.output import Progress, native_output_left_out, note
 from prudent.cli.subgroups import columns_in, items_of, memberships
 from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
 from prudent.io.errors import counted, thousands
@@ -62,9 +62,9 @@ def fit(
     *,
     method: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help=f"What to fit: {', '.join(KNOWN)}, the dotted path "
+        options.value(
+            "NAME",
+            f"What to fit: {', '.join(KNOWN)}, the dotted path "
             "of a class (best: the most useful of them under the promise, chosen by "
             f"rows that the promise does not rest on); or a detector: {DETECTOR}, and "
             "with --normal or a promise about false alarms minimax, conformal.",
@@ -72,21 +72,17 @@ def fit(
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=check_writable,
-            help="Model file. Full conformal prediction keeps its training rows in it.",
+        options.output(
+            "Model file. Full conformal prediction keeps its training rows in it."
         ),
     ],
     target: options.Target = None,
     normal: options.Normal = None,
     promise: Annotated[
         str,
-        typer.Option(
-            metavar="TEXT",
-            help="What the model has to promise, as in compare; of a detector 'false "
+        options.value(
+            "TEXT",
+            "What the model has to promise, as in compare; of a detector 'false "
             "alarm <= 5%'; none: the method as it is.",
         ),
     ] = "none",
@@ -110,25 +106,25 @@ def fit(
     ] = None,
     candidates: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME,NAME",
-            help="What --method best chooses among, names or dotted paths; without it "
+        options.value(
+            "NAME,NAME",
+            "What --method best chooses among, names or dotted paths; without it "
             "all that compare compares, and boosting that stops early.",
         ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            metavar="SECONDS",
+        options.value(
+            "SECONDS",
+            "For --method best to judge candidates in.",
             callback=options.check_seconds,
-            help="For --method best to judge candidates in.",
         ),
     ] = None,
     among: Annotated[
         int,
-        typer.Option(
-            metavar="M",
-            help="Methods of a table of the same rows that this one was picked from: "
+        options.value(
+            "M",
+            "Methods of a table of the same rows that this one was picked from: "
             "the promise holds for all of them at once.",
         ),
     ] = 1,

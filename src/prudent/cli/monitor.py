@@ -46,30 +46,27 @@ def monitor(
     *,
     data: Annotated[
         str,
-        typer.Option(
-            metavar="DATA", help="New rows: a table, or - for standard input."
-        ),
+        options.value("DATA", "New rows: a table, or - for standard input."),
     ],
     target: options.Truth = None,
     normal: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Label of ordinary rows, where a detector does not name it.",
+        options.value(
+            "LABEL", "Label of ordinary rows, where a detector does not name it."
         ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL,..",
-            help="Columns by which the model promises, to be sure: each part's promise "
+        options.value(
+            "COL,..",
+            "Columns by which the model promises, to be sure: each part's promise "
             "is watched, with or without this.",
         ),
     ] = None,
     groups: options.Groups = None,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What earlier runs counted; is kept."),
+        options.value("FILE", "What earlier runs counted; is kept."),
     ] = None,
     page: options.Page,
     level: Annotated[
@@ -88,9 +85,7 @@ def monitor(
     ] = None,
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar="DATA", help="Rows as the model was made for, to see drift."
-        ),
+        options.value("DATA", "Rows as the model was made for, to see drift."),
     ] = None,
     drift: Annotated[
         bool,
@@ -355,14 +350,36 @@ def _show(
     json_file: str | None,
 ) -> None:
     """Print the table, or JSON, and write the report."""
-    from prudent.cli.watching import RunSummary, named
+    from prudent.cli.watching import findings, footnotes, named
 
-    summary = RunSummary.from_watch(watch, model.name, data, features)
-    watched, rows = summary.head
-    if not write_json(summary.record, json_file):
+    promises, drift = findings(watch, features)
+    all_found = promises if drift is None else [*promises, drift]
+    update, since = watch.updates[-1], watch.updates[0]["time"]
+    watched = f"{counted(len(promises), 'promise')}, level {watch.level:g} for all"
+    rows = (
+        f"{data}: {thousands(update['rows'])} rows, {thousands(update['labelled'])} "
+        f"labelled; {thousands(watch.n_rows)} rows since {since[:10]}"
+    )
+    limits = f"measured ({100 * (1 - watch.level):.4g}% limits)"
+    heads = ["promise", "rows counted", limits, "e-value", "verdict"]
+    sentences = footnotes(watch)
+    record = {
+        "model": model.name,
+        "model_digest": watch.digest,
+        "level": watch.level,
+        "watch": watch.watch,
+        "data": data,
+        "update": update,
+        "rows": watch.n_rows,
+        "since": since,
+        "promises": [promise.record for promise in promises],
+        "drift": None if drift is None else drift.record,
+        "exit_code": int(watch.exit_code),
+    }
+    if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")
-        print_table(summary.heads, summary.lines())
-        for sentence in summary.footnotes:
+        print_table(heads, [[f.name, *f.cells, f.said] for f in all_found])
+        for sentence in sentences:
             print(sentence)
         if json_file is not None:
             note(f"JSON: {json_file}")
@@ -371,14 +388,18 @@ def _show(
 
         text = monitor_page(
             f"prudent monitor: {model.name}",
-            [f"{model.name}: {watched}. {rows}.", *summary.footnotes],
-            summary.page_table(),
+            [f"{model.name}: {watched}. {rows}.", *sentences],
+            # The verdict first, a word of its own.
+            (
+                [heads[0], "verdict", "since", *heads[1:-1]],
+                [[f.name, f.verdict, f.since, *f.cells] for f in all_found],
+            ),
             [
                 (named(promise.guarantee), promise.monitor)
                 for promise in watch.promises
                 if promise.monitor is not None and promise.monitor.n_
             ],
-            summary.record,
+            record,
             print_all=page.print_all,
         )
         write_report(text, page.report)

@@ -33,6 +33,16 @@ def check_seconds(param: typer.CallbackParam, seconds: float | None) -> float | 
     return seconds
 
 
+def value(metavar: str, help: str, *names: str, **settings: Any) -> Any:
+    """An option that takes a value, of which the help says `metavar`."""
+    return typer.Option(*names, metavar=metavar, help=help, **settings)
+
+
+def output(help: str) -> Any:
+    """The option -o, whose file is tried before any work is done."""
+    return value("FILE", help, "-o", "--output", callback=check_writable)
+
+
 # What to do with missing cells, and with text columns.
 Missing = Literal["fill", "mean", "drop-rows", "error"]
 Categorical = Literal["onehot", "drop", "error"]
@@ -46,17 +56,15 @@ Data = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option(metavar="COL", help="Column with the class labels, or last."),
+    value("COL", "Column with the class labels, or last."),
 ]
 Truth = Annotated[
     str | None,
-    typer.Option(
-        "--target", "--truth", metavar="COL", help="Column with the truth, or last."
-    ),
+    value("COL", "Column with the truth, or last.", "--target", "--truth"),
 ]
 Normal = Annotated[
     str | None,
-    typer.Option(metavar="LABEL", help="The class that a detector is to learn."),
+    value("LABEL", "The class that a detector is to learn."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Quiet = Annotated[
@@ -65,44 +73,31 @@ Quiet = Annotated[
 ]
 JsonFile = Annotated[
     str | None,
-    typer.Option(
-        "--json",
-        metavar="FILE",
-        callback=check_writable,
-        help="Write JSON; - for stdout.",
-    ),
+    value("FILE", "Write JSON; - for stdout.", "--json", callback=check_writable),
 ]
 CsvFile = Annotated[
     Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        callback=check_writable,
-        help="CSV file; else stdout.",
-    ),
+    output("CSV file; else stdout."),
 ]
 Keep = Annotated[
     str | None,
-    typer.Option(metavar="COL,..", help="Copy these columns to the output."),
+    value("COL,..", "Copy these columns to the output."),
 ]
 ModelOrRule = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file, or rule file.")
 ]
-ModelFile = Annotated[
-    Path, typer.Option("-m", "--model", metavar="FILE", help="Model file.")
-]
+ModelFile = Annotated[Path, value("FILE", "Model file.", "-m", "--model")]
 Trusted = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="TYPE",
-        help="Full name of a type of another package that a model file may hold; may "
+    value(
+        "TYPE",
+        "Full name of a type of another package that a model file may hold; may "
         "be repeated. Only of files from sources that you trust.",
     ),
 ]
 Param = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="Set a parameter; may be repeated."),
+    value("NAME=VALUE", "Set a parameter; may be repeated."),
 ]
 Confidence = Annotated[
     float | None,
@@ -116,26 +111,25 @@ Confidence = Annotated[
 ]
 Groups = Annotated[
     str | None,
-    typer.Option(
-        metavar="COL",
-        help="Column that says which rows belong together (patients, machines); no "
-        "feature.",
+    value(
+        "COL",
+        "Column that says which rows belong together (patients, machines); no feature.",
     ),
 ]
 By = Annotated[
     str | None,
-    typer.Option(
-        metavar="COL,..",
-        help="Columns each part of which gets the promise: sex,age_band; crossed "
+    value(
+        "COL,..",
+        "Columns each part of which gets the promise: sex,age_band; crossed "
         "sex*age_band; in bands age:30,45,60. They stay features, unless --drop names "
         "them.",
     ),
 ]
 Time = Annotated[
     str | None,
-    typer.Option(
-        metavar="COL",
-        help="Column that says when rows were taken, numbers or ISO dates; no feature. "
+    value(
+        "COL",
+        "Column that says when rows were taken, numbers or ISO dates; no feature. "
         "The latest rows are held out, and the promise is about rows like these.",
     ),
 ]
@@ -144,9 +138,7 @@ MinClassRows = Annotated[
 ]
 Sample = Annotated[
     str,
-    typer.Option(
-        metavar="N|off", help="Rows to draw where a table beyond memory must fit."
-    ),
+    value("N|off", "Rows to draw where a table beyond memory must fit."),
 ]
 
 
@@ -156,9 +148,7 @@ class Page:
 
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", callback=check_writable, help="Write an HTML report here."
-        ),
+        value("FILE", "Write an HTML report here.", callback=check_writable),
     ] = None
     print_all: Annotated[
         bool,
@@ -207,12 +197,8 @@ class Reading:
 class Columns(Reading):
     """How a table is read, which columns become features, and what becomes of gaps."""
 
-    features: Annotated[
-        str | None, typer.Option(metavar="COL,..", help="Use these columns only.")
-    ] = None
-    drop: Annotated[
-        str | None, typer.Option(metavar="COL,..", help="Leave these columns out.")
-    ] = None
+    features: Annotated[str | None, value("COL,..", "Use these columns only.")] = None
+    drop: Annotated[str | None, value("COL,..", "Leave these columns out.")] = None
     missing: Annotated[
         Missing,
         typer.Option(

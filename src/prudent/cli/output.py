@@ -10,10 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from prudent.cli.exits import CommandError, ExitCode, ending
 from prudent.io.errors import aligned
@@ -160,20 +160,11 @@ def write_rows(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], output: Path | None
 ) -> None:
     """Write a CSV table to a file, or to standard output for None."""
-    with _opened(output) as stream:
+    to_stdout = nullcontext(sys.stdout)
+    with to_stdout if output is None else replacing(output) as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)
-
-
-@contextmanager
-def _opened(output: Path | None) -> Iterator[IO[str]]:
-    """Write next to the file and take its place at the end, never half-written."""
-    if output is None:
-        yield sys.stdout
-        return
-    with replacing(output) as stream:
-        yield stream
 
 
 class Progress:

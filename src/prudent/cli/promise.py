@@ -14,7 +14,7 @@ from prudent.cli import options
 from prudent.cli.exits import ExitCode, UsageError, ending
 from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.cli.options import names
-from prudent.cli.output import check_writable, note
+from prudent.cli.output import note
 from prudent.cli.scores import ScoreColumns
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.io.errors import TableError, counted, listed, shown
@@ -41,45 +41,39 @@ def promise(
     *,
     wishes: Annotated[
         list[str],
-        typer.Option(
-            "--promise",
-            metavar="TEXT",
-            help='Such as "coverage >= 90% in every class", "error <= 5%", '
+        options.value(
+            "TEXT",
+            'Such as "coverage >= 90% in every class", "error <= 5%", '
             '"missed LABEL <= 2%", "false alarm <= 5%". Choose the rate before you '
             "look at the rows; or repeat it: promises with a confidence then hold all "
             "at once, also the one chosen.",
+            "--promise",
         ),
     ],
     outputs: Annotated[
         list[Path],
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            callback=check_writable,
-            help="Rule file (JSON); one for each --promise, in their order.",
-        ),
+        options.output("Rule file (JSON); one for each --promise, in their order."),
     ],
     truth: options.Truth = None,
     columns: ScoreColumns,
     normal: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Truth of ordinary rows.")
+        str | None, options.value("LABEL", "Truth of ordinary rows.")
     ] = None,
     unseen: Annotated[
-        str, typer.Option(metavar="TEXT", help="Why these rows are new to the scores.")
+        str, options.value("TEXT", "Why these rows are new to the scores.")
     ] = "",
     confidence: options.Confidence = None,
     by: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL,..",
-            help="Columns that part the rows: each part has the promise, sex,age:30,45 "
+        options.value(
+            "COL,..",
+            "Columns that part the rows: each part has the promise, sex,age:30,45 "
             'or sex*site; the promise may name them instead, "... in every sex".',
         ),
     ] = None,
     groups: options.Groups = None,
     row_id: Annotated[
-        str | None, typer.Option("--id", metavar="COL", help="Name of each row.")
+        str | None, options.value("COL", "Name of each row.", "--id")
     ] = None,
     ties: Annotated[
         Literal["conservative", "smoothed"],
@@ -94,7 +88,7 @@ def promise(
     ] = False,
     without: Annotated[
         str | None,
-        typer.Option(metavar="LABEL,..", help="Promise nothing about these labels."),
+        options.value("LABEL,..", "Promise nothing about these labels."),
     ] = None,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave rows without a score out.")

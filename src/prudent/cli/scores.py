@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from prudent.cli import options
 from prudent.cli.exits import CommandError, ExitCode, UsageError
@@ -33,30 +32,26 @@ class ScoreColumns:
 
     scores: Annotated[
         str | None,
-        typer.Option(metavar="COL,..", help="A column of scores for each class."),
+        options.value("COL,..", "A column of scores for each class."),
     ] = None
     classes: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL,..", help="Labels of --scores, where names do not say them."
-        ),
+        options.value("LABEL,..", "Labels of --scores, where names do not say them."),
     ] = None
     score: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL", help="One score: with --predicted how sure that label is."
-        ),
+        options.value("COL", "One score: with --predicted how sure that label is."),
     ] = None
     predicted: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of the label given.")
+        str | None, options.value("COL", "Column of the label given.")
     ] = None
     positive: Annotated[
         str | None,
-        typer.Option(metavar="LABEL", help="The label that a high --score speaks for."),
+        options.value("LABEL", "The label that a high --score speaks for."),
     ] = None
     anomaly: Annotated[
         str | None,
-        typer.Option(metavar="COL", help="Score that is high for unusual rows."),
+        options.value("COL", "Score that is high for unusual rows."),
     ] = None
 
     @property

@@ -64,6 +64,17 @@ def table_of(source: TableSource, columns: Sequence[str]) -> pa.Table:
     return pa.concat_tables(parts)
 
 
+def parts_of(
+    source: TableSource,
+    items: Sequence[str],
+    target: str | None,
+    kept: Sequence[bool] | None = None,
+) -> Memberships:
+    """Which subgroups hold each row of a table, or of the rows that are kept."""
+    frame = table_of(source, columns_in(source, items, target))
+    return memberships(items, frame if kept is None else frame.filter(kept))
+
+
 def beside(table: Table, frame: pa.Table, columns: Sequence[str], rows: Any) -> Any:
     """A frame of features, of some rows of a table, with the columns that it lacks."""
     lacking = [name for name in columns if name not in frame.column_names]

@@ -15,7 +15,7 @@ from prudent.core.guarantee import ALARMS, Guarantee, needs_labels, violated_row
 from prudent.core.types import FloatArray
 from prudent.core.validation import plain
 from prudent.estimator_tools import counted_answers, rows_about
-from prudent.io.errors import counted, percent, thousands
+from prudent.io.errors import percent, thousands
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 from prudent.monitoring.state import number
 
@@ -313,58 +313,10 @@ class Finding:
         return f"{self.verdict} (not watched now: {why})" if why else self.verdict
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """What is watched about a model, after a run."""
-
-    head: tuple[str, str]  # what is watched, and what was counted
-    findings: tuple[Finding, ...]  # promises, then drift
-    footnotes: tuple[str, ...]  # sentences under the table
-    heads: tuple[str, ...]  # of the columns of the terminal's table
-    record: dict[str, Any]  # all of it, in JSON types
-
-    @classmethod
-    def from_watch(
-        cls, watch: Watch, model: str, data: str, features: list[str]
-    ) -> Self:
-        """Look at what is watched, after `data` was counted."""
-        promises = [_of_promise(promise) for promise in watch.promises]
-        drift = [] if watch.drift is None else [_of_drift(watch, watch.drift, features)]
-        update, since = watch.updates[-1], watch.updates[0]["time"]
-        limits = f"measured ({100 * (1 - watch.level):.4g}% limits)"
-        return cls(
-            head=(
-                f"{counted(len(promises), 'promise')}, level {watch.level:g} for all",
-                f"{data}: {thousands(update['rows'])} rows, "
-                f"{thousands(update['labelled'])} labelled; "
-                f"{thousands(watch.n_rows)} rows since {since[:10]}",
-            ),
-            findings=(*promises, *drift),
-            footnotes=tuple(_footnotes(watch)),
-            heads=("promise", "rows counted", limits, "e-value", "verdict"),
-            record={
-                "model": model,
-                "model_digest": watch.digest,
-                "level": watch.level,
-                "watch": watch.watch,
-                "data": data,
-                "update": update,
-                "rows": watch.n_rows,
-                "since": since,
-                "promises": [promise.record for promise in promises],
-                "drift": drift[0].record if drift else None,
-                "exit_code": int(watch.exit_code),
-            },
-        )
-
-    def lines(self) -> list[list[str]]:
-        """Lines of the terminal's table."""
-        return [[f.name, *f.cells, f.said] for f in self.findings]
-
-    def page_table(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and lines of the page: the verdict first, a word of its own."""
-        lines = [[f.name, f.verdict, f.since, *f.cells] for f in self.findings]
-        return [self.heads[0], "verdict", "since", *self.heads[1:-1]], lines
+def findings(watch: Watch, features: list[str]) -> tuple[list[Finding], Finding | None]:
+    """How every promise stands, and drift if it is watched."""
+    drift = None if watch.drift is None else _of_drift(watch, watch.drift, features)
+    return [_of_promise(promise) for promise in watch.promises], drift
 
 
 def named(guarantee: Guarantee) -> str:
@@ -447,7 +399,8 @@ def _since(record: dict[str, Any]) -> str:
     return f"row {thousands(record['alarm_row'])} ({str(record['alarm_time'])[:10]})"
 
 
-def _footnotes(watch: Watch) -> list[str]:
+def footnotes(watch: Watch) -> list[str]:
+    """What the verdicts of a monitor are worth, for under its table."""
     said = [] if watch.drift is not None else ["drift: not watched, give --reference"]
     watched = [p.guarantee for p in watch.promises if p.monitor is not None]
     if not watched:
