@@ -260,7 +260,9 @@ def _read_certificate(path: Path) -> tuple[Guarantee, ...]:
     with ending(
         f"{path} is no certificate. Give a file written by prudent certify --json",
         ExitCode.MODEL,
-        *(ValueError, TypeError, AttributeError),
+        ValueError,
+        TypeError,
+        AttributeError,
     ):
         return tuple(Guarantee.from_dict(item) for item in parsed(content))
 
@@ -294,7 +296,9 @@ def _watched(path: Path, model: Path) -> dict[str, Any]:
     with ending(
         f"{path} is no state of prudent monitor",
         ExitCode.MODEL,
-        *(KeyError, TypeError, ValueError),
+        KeyError,
+        TypeError,
+        ValueError,
     ):
         monitors = [promise["monitor"] for promise in state["promises"]]
         broken = any(monitor["alarm_at"] is not None for monitor in monitors)

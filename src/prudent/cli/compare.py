@@ -186,8 +186,15 @@ def compare(
         prepare()
     chosen = _chosen(methods, baselines, param)
     rows, others, target = _read(
-        *(data, target, columns, groups, time),
-        *(parts, min_class_rows, most_rows, seed),
+        data,
+        target,
+        columns,
+        groups,
+        time,
+        parts,
+        min_class_rows,
+        most_rows,
+        seed,
     )
     n_said = len(rows.notes)
     from prudent.comparison.protocol import Protocol
@@ -209,7 +216,7 @@ def compare(
     chosen = protocol.with_best(chosen, len(rows.X))
     command = repeating(context, target)
     comparison, interrupted = _run(
-        *(rows, chosen, protocol), quiet=quiet, others=others, command=command
+        rows, chosen, protocol, quiet=quiet, others=others, command=command
     )
     comparison = with_next(comparison, context, target, chosen)
     for text in comparison.data.notes[n_said:]:

@@ -308,7 +308,12 @@ def _count(
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)
     watching.count(
-        *(loaded.estimator, X, rows.truth, normal, rows.groups, start),
+        loaded.estimator,
+        X,
+        rows.truth,
+        normal,
+        rows.groups,
+        start,
         are_new=again or not seen,
     )
     watching.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
@@ -417,7 +422,9 @@ def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:
         f"{path} is damaged, or is no state of prudent monitor. Restore it from a "
         "backup, or start a new state",
         ExitCode.MODEL,
-        *(ValueError, TypeError, KeyError),
+        ValueError,
+        TypeError,
+        KeyError,
     ):
         state = parsed(content)
         if not isinstance(state["format"], int):

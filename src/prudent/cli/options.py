@@ -321,7 +321,8 @@ def read_costs(path: Path, labels: Sequence[str]) -> list[list[float]]:
         f"{path} is no table of costs: it needs a line and a column for each of "
         f"{', '.join(labels[:5])}, the first column and the header their names",
         ExitCode.DATA,
-        *(KeyError, ValueError),
+        KeyError,
+        ValueError,
     ):
         header, *lines = [
             line for line in csv.reader(StringIO(content.decode())) if line
