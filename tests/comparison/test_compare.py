@@ -264,6 +264,17 @@ def test_groups_are_not_split_and_one_row_of_each_is_tested(stand_in, iris):
     assert "30 groups" in comparison.data.notes[0]
 
 
+def test_of_groups_no_promise_over_draws_of_single_rows_is_shown(iris):
+    X, y = iris
+    asked = {"promise": "none", "methods": ["rejection", "minimax"], "baselines": []}
+    own = {}
+    for groups in (None, np.repeat(np.arange(30), 5)):
+        rows = compare(X, y, groups=groups, **asked).rows
+        own[groups is None] = {row.method: len(row.own) for row in rows}
+    assert own[True]["rejection"] > own[False]["rejection"] == 0
+    assert own[True]["minimax"] == own[False]["minimax"] > 0
+
+
 def test_groups_of_another_length_are_refused(iris):
     with pytest.raises(ValueError, match="`groups` must hold one label for each"):
         compare(*iris, groups=[1, 2])

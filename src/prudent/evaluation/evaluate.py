@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from prudent.core.checks import Counted
+from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.order import forward_folds
 from prudent.core.rows import hold_out, one_row_per_group
@@ -703,6 +704,8 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         n_classes = len(task.rows.classes)
         tally = Tally.count(true, decisions.predicted, decisions.sets, n_classes)
         promises = getattr(fitted, "guarantees_", ())
+        if task.rows.groups is not None:
+            promises = tuple(filter(_stands_with_groups, promises))
         own = counted(promises, tally, task.rows.classes)
         measured.add_answers(tally)
         measured.add_promises(own)
@@ -716,6 +719,12 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught))
     result = result._replace(own=own, chosen=chosen, warnings=said)
     return measured.table(fold.repeat, fold.number), result
+
+
+def _stands_with_groups(promise: Guarantee) -> bool:
+    """Whether a promise is none over draws of rows, which rows of a group are not."""
+    over_draws = promise.confidence is not None or promise.average_over is not None
+    return promise.unit == "group" or not over_draws
 
 
 def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
