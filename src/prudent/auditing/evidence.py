@@ -178,15 +178,18 @@ class Tally:
         """The draw furthest beyond its bound."""
         return max(self.draws, key=lambda draw: draw.excess)
 
+    def log_wealth(self) -> FloatArray:
+        """Log wealth of bets that the rates lie above their bounds in the mean."""
+        return betting_log_wealth(
+            self.rates, self.bounds, horizon=self.horizon, target=self.target
+        )
+
     def log_e_value(self, n_draws: int) -> float:
         """Log evidence against the promise, valid however often one looks."""
         if self.claim.confidence is not None:
             return log_evidence(self.beyond, n_draws, self.failing_rate)
         if self.claim.average_over is not None:
-            wealth = betting_log_wealth(
-                self.rates, self.bounds, horizon=self.horizon, target=self.target
-            )
-            return float(wealth[-1])
+            return float(self.log_wealth()[-1])
         if any(d.n_rows is None and d.is_beyond for d in self.draws):
             return math.inf
         logs = [
@@ -222,10 +225,7 @@ class Tally:
             fewest = min(n for n in counted if n is not None)
             if None not in counted and fewest >= FEWEST_COUNTED:
                 return rank_sum_p(self._thinned(fewest), laws, fewest)
-        wealth = betting_log_wealth(
-            self.rates, self.bounds, horizon=self.horizon, target=self.target
-        )
-        return min(1.0, math.exp(-float(wealth.max())))
+        return min(1.0, math.exp(-float(self.log_wealth().max())))
 
     def _thinned(self, n_rows: int) -> FloatArray:
         """Rates in equally many rows of each draw, chosen at random."""

@@ -130,10 +130,24 @@ class ThresholdBands:
     latest: Mapping[str, float] | None = None
 
     @classmethod
-    def of(cls, scores: FloatArray, marked: BoolArray, **fields: Any) -> Self:
-        """Limits from scores (n_rows,) in any order, none of them NaN."""
+    def of(
+        cls, scores: FloatArray, marked: BoolArray, terms: Terms, **fields: Any
+    ) -> Self:
+        """Limits from scores (n_rows,) in any order, none of them NaN.
+
+        The `terms` are those of other promises of the same rows.
+        """
+        assert terms.confidence is not None
         order = np.argsort(scores, kind="stable")
-        return cls(scores=scores[order], marked=marked[order], **fields)
+        return cls(
+            scores=scores[order],
+            marked=marked[order],
+            confidence=terms.confidence,
+            unit="group" if terms.grouped else "row",
+            held_out=not terms.frozen,
+            latest=terms.latest,
+            **fields,
+        )
 
     @classmethod
     def from_scores(
@@ -194,13 +208,9 @@ class ThresholdBands:
             marked = labels == positive
         else:
             marked = labels.astype(bool)
+        terms = Terms(confidence=float(confidence), frozen=True)
         return cls.of(
-            ranked,
-            marked,
-            kind=kind,
-            confidence=float(confidence),
-            classes=names,
-            positive=positive,
+            ranked, marked, terms, kind=kind, classes=names, positive=positive
         )
 
     @property
@@ -602,7 +612,7 @@ class Rest(str):
 def answer_bands(rows: AnswerScores, terms: Terms) -> ThresholdBands:
     """Limits from the rows that made a rule of answers."""
     return ThresholdBands.of(
-        rows.sureness[:-1], np.diff(rows.wrong) > 0, kind="answers", **_shared(terms)
+        rows.sureness[:-1], np.diff(rows.wrong) > 0, terms, kind="answers"
     )
 
 
@@ -615,11 +625,11 @@ def alarm_bands(
     return ThresholdBands.of(
         rows.scores[:, place],
         rows.codes == place,
+        terms,
         kind="alarms",
         classes=names,
         positive=positive,
         detects=detects,
-        **_shared(terms),
     )
 
 
@@ -642,16 +652,6 @@ def two_sides(labels: Sequence[Any], positive: Any) -> tuple[tuple[Any, ...], An
     return (Rest("the rest"), positive), positive
 
 
-def _shared(terms: Terms) -> dict[str, Any]:
-    """What bands take over from the promises of a wrapper."""
-    return {
-        "confidence": terms.confidence,
-        "unit": "group" if terms.grouped else "row",
-        "held_out": not terms.frozen,
-        "latest": terms.latest,
-    }
-
-
 def false_alarm_bands(
     scores: FloatArray, confidence: float, terms: Terms
 ) -> ThresholdBands:
@@ -660,11 +660,11 @@ def false_alarm_bands(
     return ThresholdBands.of(
         strangeness,
         np.zeros(len(strangeness), dtype=bool),
+        replace(terms, confidence=confidence),
         kind="alarms",
         classes=(ANOMALY, NORMAL),
         positive=ANOMALY,
         detects=True,
-        **{**_shared(terms), "confidence": confidence},
     )
 
 

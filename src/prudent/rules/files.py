@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,12 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
             [text_of_double(a) for a in own] for own in scores.sorted
         ]
         fields["tolerance"] = text_of_double(scores.tolerance)
-        fields["terms"] = _terms(rule.calibration)
+        coin = getattr(rule.calibration, "coin", None)
+        fields["terms"] = {
+            **asdict(rule.calibration.terms),
+            "jointly": getattr(rule.calibration, "jointly", False),
+            "coin": None if coin is None else text_of_double(coin),
+        }
     fields["prudent"] = __version__
     fields["guarantees"] = [
         {**guarantee.to_dict(), "sentence": str(guarantee)}
@@ -120,20 +126,6 @@ def promises_in_short(guarantees: Sequence[Guarantee]) -> str:
         for g in guarantees
     )
     return ", ".join(promises)
-
-
-def _terms(calibration: Any) -> dict[str, Any]:
-    """What the calibration rows promise at any rate."""
-    coin = getattr(calibration, "coin", None)
-    return {
-        "confidence": calibration.terms.confidence,
-        "rules": calibration.terms.rules,
-        "frozen": calibration.terms.frozen,
-        "grouped": calibration.terms.grouped,
-        "latest": calibration.terms.latest,
-        "jointly": getattr(calibration, "jointly", False),
-        "coin": None if coin is None else text_of_double(coin),
-    }
 
 
 def fields_of_rule(text: str) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -193,9 +185,7 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"the rule needs {n_thresholds} thresholds, got {len(thresholds)}."
         )
-    if (kind in ("sets", "labels") and len(set(classes)) != len(classes)) or (
-        kind in ("sets", "labels") and not classes
-    ):
+    if kind in ("sets", "labels") and not 0 < len(set(classes)) == len(classes):
         raise ValueError("the rule must name its classes, each once.")
     if kind == "labels" and not priority:
         raise ValueError("the rule must name the labels of its promises (`priority`).")
@@ -246,13 +236,10 @@ def _cells_at(places: Any, crossings: Sequence[Crossing]) -> BoolArray:
     if not isinstance(places, list):
         raise TypeError("cells")
     for cell in places:
-        whole = isinstance(cell, list) and all(type(place) is int for place in cell)
-        if (
-            not whole
-            or len(cell) != len(sizes)
-            or not all(
-                0 <= place < size for place, size in zip(cell, sizes, strict=True)
-            )
+        is_list = isinstance(cell, list) and len(cell) == len(sizes)
+        if not is_list or not all(
+            type(place) is int and 0 <= place < size
+            for place, size in zip(cell, sizes, strict=True)
         ):
             raise ValueError(
                 "`cells` of the rule must hold the place of a part of each list of "

@@ -28,7 +28,7 @@ from prudent.rules.parts import (
 from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 from prudent.rules.subgroups import Memberships, scores_within
-from prudent.rules.wish import Wish, parse_promise, rounded
+from prudent.rules.wish import Wish, parse_promise
 
 #: Chance of calling independent draws a table that was doubled.
 CHANCE = 1e-5
@@ -355,7 +355,7 @@ class ScoreTable:
                 f"{wish.text!r} needs one score a row, got an array of shape "
                 f"{scores.shape}."
             )
-        rate = rounded(wish.allowed)
+        rate = wish.allowed
         if terms.rank(len(scores), rate) == 0 and not self.smoothed:
             each = None if terms.confidence is None else terms.each()
             needed = fewest_rows(rate, each)
@@ -405,7 +405,7 @@ class ScoreTable:
         )
         if not self.allow_rare:
             _refuse_rare(coverage, wish)
-        return coverage.rule(rounded(wish.allowed))
+        return coverage.rule(wish.allowed)
 
 
 def _check_scores(scores: ArrayLike) -> FloatArray:
@@ -550,7 +550,7 @@ def _answers(
             f"{wish.text!r} needs a score of each class; how sure one label is keeps "
             "promises about errors."
         )
-    rate, n = rounded(wish.allowed), len(sureness)
+    rate, n = wish.allowed, len(sureness)
     if inside is not None:
         return _answers_in_cells(sureness, wrong, wish, terms, inside)
     answers = AnswerScores.of(sureness, wrong)
@@ -601,7 +601,7 @@ def _answers_in_cells(
     inside: Memberships,
 ) -> Rule:
     """Answers of which few are wrong in every subgroup; InfeasibleError without any."""
-    rate = rounded(wish.allowed)
+    rate = wish.allowed
     made = CellErrors.of(sureness, wrong, inside, terms)
     rule = made.rule(rate)
     if rule.guarantees:
@@ -633,7 +633,7 @@ def _within_share(rule: Rule, wish: Wish, terms: Terms) -> Rule:
 
 def _refuse_rare(coverage: Coverage, wish: Wish) -> None:
     """Name the categories that have too few rows for any cut."""
-    rate = rounded(wish.allowed)
+    rate = wish.allowed
     parted = bool(coverage.subgroups)
     needed = fewest_rows(rate, coverage.each)
     sizes = coverage.scores.sizes.tolist()
