@@ -163,9 +163,7 @@ def exact_rate(
     """True rate on a finite law; None if the promise is about none of its rows."""
     counted, violated = violations(claim, answers, y)
     if not counted.any():
-        # Nothing answered is nothing answered wrongly.
-        nothing = claim.quantity == "selective error rate"
-        return Draw(claim, 0.0, None, 0.0, False) if nothing else None
+        return _about_no_row(claim)
     rate = float(chances[counted & violated].sum() / chances[counted].sum())
     return Draw(claim, rate, None, rate, rate > allowed_rate(claim) + ROUNDING)
 
@@ -197,6 +195,12 @@ def counted_rate(
         if is_average or upper <= allowed or lower > allowed:
             break
     if not n_rows:
-        nothing = claim.quantity == "selective error rate"
-        return Draw(claim, 0.0, None, 0.0, False) if nothing else None
+        return _about_no_row(claim)
     return Draw(claim, violated / total, n_rows, first, lower > allowed)
+
+
+def _about_no_row(claim: Guarantee) -> Draw | None:
+    """What a promise about none of the rows says: nothing answered is never wrong."""
+    if claim.quantity != "selective error rate":
+        return None
+    return Draw(claim, 0.0, None, 0.0, False)

@@ -279,7 +279,11 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
     elif hasattr(model, "predict_proba") and (
         scoring == "max_probability" or not hasattr(model, "decision_function")
     ):
-        scores = _sureness(class_scores(model, X), scoring)
+        probabilities = class_scores(model, X)
+        if scoring == "max_probability":
+            scores = max_probability(probabilities)
+        else:  # where leads round to 1, by the log odds
+            scores = told_apart(_margin(probabilities), probabilities)
     else:
         scores = _margin(decision_values(model, X))
     if scores.ndim != 1:
@@ -302,13 +306,6 @@ def check_scoring(scoring: Any) -> None:
             "`scoring` must be 'max_probability', 'margin' or a callable, got "
             f"{scoring!r}."
         )
-
-
-def _sureness(probabilities: FloatArray, scoring: Scoring) -> FloatArray:
-    """Largest probability or its lead, and at 1 the log odds."""
-    if scoring == "max_probability":
-        return max_probability(probabilities)
-    return told_apart(_margin(probabilities), probabilities)
 
 
 def _margin(scores: FloatArray) -> FloatArray:

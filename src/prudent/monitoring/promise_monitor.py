@@ -212,7 +212,8 @@ class PromiseMonitor(Watcher):
                 "`n` is for a count of violations; an array has one loss per row."
             )
         else:
-            self._count_batch(*checked_batch(violations, n))
+            counted, rows = checked_batch(violations, n)
+            self._bets.batch(self._turned(counted, rows), rows)
         return self
 
     def update_rows(
@@ -399,6 +400,3 @@ class PromiseMonitor(Watcher):
 
     def _count_rows(self, losses: FloatArray) -> None:
         self._bets.rows(1 - losses if self._flipped else losses)
-
-    def _count_batch(self, violations: float, n: int) -> None:
-        self._bets.batch(self._turned(violations, n), n)

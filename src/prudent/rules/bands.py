@@ -130,24 +130,10 @@ class ThresholdBands:
     latest: Mapping[str, float] | None = None
 
     @classmethod
-    def of(
-        cls, scores: FloatArray, marked: BoolArray, terms: Terms, **fields: Any
-    ) -> Self:
-        """Limits from scores (n_rows,) in any order, none of them NaN.
-
-        The `terms` are those of other promises of the same rows.
-        """
-        assert terms.confidence is not None
+    def of(cls, scores: FloatArray, marked: BoolArray, **fields: Any) -> Self:
+        """Limits from scores (n_rows,) in any order, none of them NaN."""
         order = np.argsort(scores, kind="stable")
-        return cls(
-            scores=scores[order],
-            marked=marked[order],
-            confidence=terms.confidence,
-            unit="group" if terms.grouped else "row",
-            held_out=not terms.frozen,
-            latest=terms.latest,
-            **fields,
-        )
+        return cls(scores=scores[order], marked=marked[order], **fields)
 
     @classmethod
     def from_scores(
@@ -208,9 +194,13 @@ class ThresholdBands:
             marked = labels == positive
         else:
             marked = labels.astype(bool)
-        terms = Terms(confidence=float(confidence), frozen=True)
         return cls.of(
-            ranked, marked, terms, kind=kind, classes=names, positive=positive
+            ranked,
+            marked,
+            kind=kind,
+            confidence=float(confidence),
+            classes=names,
+            positive=positive,
         )
 
     @property
@@ -264,7 +254,7 @@ class ThresholdBands:
             raise ValueError("`threshold` is NaN.")
         at = np.array([threshold])
         figures = self.figures(at, prevalence=prevalence, costs=costs)
-        counts = dict(zip(self._count_names(), self._counts(at)[0], strict=True))
+        counts = {name: count[0] for name, count in self._counts(at).items()}
         behind = {"miss rate": self.marked, "false alarm rate": ~self.marked}
         return tuple(
             self._promise(name, float(column[0]), counts, prevalence)
@@ -407,7 +397,7 @@ class ThresholdBands:
         """
         delta = 1 - self.confidence
         n = len(self.scores)
-        first, second, third = self._counts(thresholds).T
+        first, second, third = self._counts(thresholds).values()
         if self.kind == "alarms":
             n_marked, each = int(self.marked.sum()), delta / self.n_claims
             return {
@@ -441,10 +431,8 @@ class ThresholdBands:
         import pyarrow as pa
 
         at = self.thresholds
-        names = self._count_names()
-        counts = dict(zip(names, self._counts(at).T, strict=True))
         limits = {f"{name} limit": limit for name, limit in self.limits(at).items()}
-        return pa.table({"threshold": at, **counts, **limits})
+        return pa.table({"threshold": at, **self._counts(at), **limits})
 
     def to_dict(self) -> dict[str, Any]:
         """What an explorer reads: at most 256 positions, limits rounded outward.
@@ -464,19 +452,19 @@ class ThresholdBands:
         chosen = _positions(len(at))
         counts, limits = self._counts(at[chosen]), self.limits(at[chosen])
         n, n_marked = len(self.scores), int(self.marked.sum())
-        if self.kind == "alarms":
-            sides: tuple[Any, ...] = (math.ceil, math.ceil, math.ceil)
-            rows = [n_marked, n - n_marked, n]
-            share: list[float] | None = None
-            if not self.detects:
-                lower, upper = self.share
-                share = [_outward(lower, math.floor), _outward(upper, math.ceil)]
-        else:
-            counts, sides = counts[:, [0, 2]], (math.ceil, math.floor)
-            rows, share = [n, n], None
+        rows, share = [n_marked, n - n_marked, n], None
+        if self.kind == "answers":
+            rows = [n, n]
+            del counts["right"]  # the rest of the answered
+        elif not self.detects:
+            lower, upper = self.share
+            share = [_outward(lower, math.floor), _outward(upper, math.ceil)]
         columns = [
-            [_outward(value, side) for value in limit.tolist()]
-            for limit, side in zip(limits.values(), sides, strict=False)
+            [
+                _outward(value, math.floor if name == "answered share" else math.ceil)
+                for value in limit.tolist()
+            ]
+            for name, limit in limits.items()
         ]
         return {
             "kind": self.kind,
@@ -484,31 +472,22 @@ class ThresholdBands:
             "positive": plain(self.positive),
             "rows": rows,
             "threshold": [self._short(at, place) for place in chosen],
-            "violations": counts.tolist(),
+            "violations": np.column_stack(list(counts.values())).tolist(),
             "limit": [list(row) for row in zip(*columns, strict=True)],
             "share": share,
         }
 
-    def _counts(self, thresholds: FloatArray) -> IntArray:
-        """Missed, false alarms and flagged; or wrong, right and answered; (n, 3)."""
+    def _counts(self, thresholds: FloatArray) -> dict[str, IntArray]:
+        """Missed, false alarms and flagged; or wrong, right and answered; (n,) each."""
         marked, others = self.scores[self.marked], self.scores[~self.marked]
-        alarms = self.kind == "alarms"
-        side: Literal["left", "right"] = "left" if alarms else "right"
-        marked_below = np.searchsorted(marked, thresholds, side)
-        marked_above = len(marked) - marked_below
+        side: Literal["left", "right"] = "left" if self.kind == "alarms" else "right"
+        below = np.searchsorted(marked, thresholds, side)
+        above = len(marked) - below
         others_above = len(others) - np.searchsorted(others, thresholds, side)
-        return np.column_stack(
-            [
-                marked_below if alarms else marked_above,
-                others_above,
-                marked_above + others_above,
-            ]
-        )
-
-    def _count_names(self) -> tuple[str, str, str]:
+        total = above + others_above
         if self.kind == "alarms":
-            return "missed", "false alarms", "flagged"
-        return "wrong", "right", "answered"
+            return {"missed": below, "false alarms": others_above, "flagged": total}
+        return {"wrong": above, "right": others_above, "answered": total}
 
     def _promise(
         self,
@@ -612,7 +591,7 @@ class Rest(str):
 def answer_bands(rows: AnswerScores, terms: Terms) -> ThresholdBands:
     """Limits from the rows that made a rule of answers."""
     return ThresholdBands.of(
-        rows.sureness[:-1], np.diff(rows.wrong) > 0, terms, kind="answers"
+        rows.sureness[:-1], np.diff(rows.wrong) > 0, kind="answers", **_shared(terms)
     )
 
 
@@ -625,11 +604,11 @@ def alarm_bands(
     return ThresholdBands.of(
         rows.scores[:, place],
         rows.codes == place,
-        terms,
         kind="alarms",
         classes=names,
         positive=positive,
         detects=detects,
+        **_shared(terms),
     )
 
 
@@ -652,6 +631,16 @@ def two_sides(labels: Sequence[Any], positive: Any) -> tuple[tuple[Any, ...], An
     return (Rest("the rest"), positive), positive
 
 
+def _shared(terms: Terms) -> dict[str, Any]:
+    """What bands take over from the promises of a wrapper."""
+    return {
+        "confidence": terms.confidence,
+        "unit": "group" if terms.grouped else "row",
+        "held_out": not terms.frozen,
+        "latest": terms.latest,
+    }
+
+
 def false_alarm_bands(
     scores: FloatArray, confidence: float, terms: Terms
 ) -> ThresholdBands:
@@ -660,11 +649,11 @@ def false_alarm_bands(
     return ThresholdBands.of(
         strangeness,
         np.zeros(len(strangeness), dtype=bool),
-        replace(terms, confidence=confidence),
         kind="alarms",
         classes=(ANOMALY, NORMAL),
         positive=ANOMALY,
         detects=True,
+        **_shared(replace(terms, confidence=confidence)),
     )
 
 
