@@ -14,6 +14,7 @@ from tests.report.conftest import hostile_comparison
 from prudent import compare
 from prudent.evaluation.records import Failure
 from prudent.report import render as render_findings
+from prudent.report.page import LONGEST_NAME
 
 SECTIONS = [
     *("answer", "frontier", "promises", "handed-over", "errors", "room", "shift"),
@@ -284,3 +285,10 @@ def test_hostile_table_is_compared_and_reported_within_the_budget():
     assert len(page.encode()) <= 500_000
     assert [tag for tag, _ in Elements(page).tags].count("script") == 3
     assert all(row.error is not None for row in comparison.rows)
+
+
+def test_a_long_name_is_seen_to_be_cut(comparison):
+    named = replace(comparison, data=replace(comparison.data, name="n" * 200))
+    heading = re.search(r"<h1[^>]*>([^<]*)</h1>", render(named))[1]
+    assert len(heading) == LONGEST_NAME
+    assert heading.endswith("n…")

@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from prudent.evaluation.records import MethodRow, Sets
-from prudent.io.errors import unbroken
+from prudent.io.errors import cut, unbroken
 from prudent.plots.display import STYLE_FILE
 
 # Drawn in this colour, shown in the colour of the text around it, light or dark.
@@ -209,7 +209,7 @@ def page(
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return rendered(
         "template.html",
-        title=title[:LONGEST_NAME],
+        title=cut(title, LONGEST_NAME),
         answer=answer,
         tables_as_csv=Markup(answer.figures.replace("<", "\\u003c")),
         sections=sections,
