@@ -165,9 +165,9 @@ def test_a_comparison_asks_the_model_once(iris):
     X, y, X_new, _ = halves(iris)
     model = ConformalClassifier(Counted(), random_state=0).fit(X, y)
     model.estimator_.n_asked_ = 0
-    found = decide(model, X_new, model.classes_)
+    _, sets, _ = decide(model, X_new, model.classes_)
     assert model.estimator_.n_asked_ == 1
-    np.testing.assert_array_equal(found.sets, model.predict_set(X_new))
+    np.testing.assert_array_equal(sets, model.predict_set(X_new))
 
 
 @pytest.mark.parametrize("settings", [{}, {"method": "cross"}, {"estimator": None}])

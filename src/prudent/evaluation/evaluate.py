@@ -32,7 +32,7 @@ from prudent.estimator_tools import fit_inside, predict_set
 from prudent.estimator_tools.labelled_rows import LabelledRows, in_front
 from prudent.evaluation.choice import chosen_in
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
-from prudent.evaluation.frame import Measured, Tally, counted
+from prudent.evaluation.frame import Measured, Tally, counted, in_sets
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import (
     MAY_BE_LACKING,
@@ -236,24 +236,20 @@ def training_moments(
 ROUNDING = 1e-9
 
 
-class Decisions(NamedTuple):
-    """Answers to n rows, as far as an estimator gives them."""
-
-    predicted: IntArray  # column of the predicted class
-    sets: BoolArray | None = None  # (n, K): classes not ruled out
-    p_values: FloatArray | None = None  # (n, K)
-
-    def members(self, n_classes: int) -> BoolArray:
-        """The sets, or those of the predicted class alone, shape (n, K)."""
-        if self.sets is not None:
-            return self.sets
-        return self.predicted[:, None] == np.arange(n_classes)
-
-
-def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
-    """Decisions of a fitted estimator about rows; columns follow `classes`.
+def decide(
+    estimator: Any, X: Any, classes: NDArray[Any]
+) -> tuple[IntArray, BoolArray | None, FloatArray | None]:
+    """Decisions of a fitted estimator about n rows, as far as it gives them.
 
     A class that the estimator has not seen is never predicted and in no set.
+
+    Returns
+    -------
+    predicted : ndarray of int, shape (n,)
+        Position of the predicted class among the `classes`.
+    sets : ndarray of bool, shape (n, K), or None
+        Classes that are not ruled out.
+    p_values : ndarray of shape (n, K), or None
     """
     columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
 
@@ -268,7 +264,7 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
         # One-class rejectors: both answers follow, and a set may be empty.
         p_values = spread(estimator.p_values(X))
         sets = p_values > estimator.false_alarm_rate
-        return Decisions(p_values.argmax(axis=1), sets, p_values)
+        return p_values.argmax(axis=1), sets, p_values
     if hasattr(estimator, "p_values"):
         if hasattr(estimator, "predict_with_p_values"):
             labels, p_values = estimator.predict_with_p_values(X)
@@ -277,14 +273,12 @@ def decide(estimator: Any, X: NDArray[Any], classes: NDArray[Any]) -> Decisions:
         predicted, p_values = np.searchsorted(classes, labels), spread(p_values)
         if any(promise.confidence for promise in estimator.guarantees_):
             # Fewer rows are ruled out than on average at the level.
-            return Decisions(predicted, spread(estimator.predict_set(X)), p_values)
-        return Decisions(
-            predicted, sets_at(estimator.level, p_values, predicted), p_values
-        )
+            return predicted, spread(estimator.predict_set(X)), p_values
+        return predicted, sets_at(estimator.level, p_values, predicted), p_values
     predicted = np.searchsorted(classes, estimator.predict(X))
     if hasattr(estimator, "predict_set"):
-        return Decisions(predicted, spread(predict_set(estimator, X)))
-    return Decisions(predicted)
+        return predicted, spread(predict_set(estimator, X)), None
+    return predicted, None, None
 
 
 def sets_at(
@@ -339,12 +333,12 @@ def region_map(
     x, y_axis = np.linspace(low - margin, high + margin, GRID).T
     points = np.stack(np.meshgrid(x, y_axis), axis=-1).reshape(-1, 2)
     estimator.fit(Z, y)
-    decisions = decide(estimator, points, classes)
+    predicted, sets, _ = decide(estimator, points, classes)
     return RegionMap(
         x=x,
         y=y_axis,
-        sets=decisions.members(len(classes)).reshape(GRID, GRID, -1),
-        predicted=decisions.predicted.reshape(GRID, GRID),
+        sets=in_sets(predicted, sets, len(classes)).reshape(GRID, GRID, -1),
+        predicted=predicted.reshape(GRID, GRID),
     )
 
 
@@ -458,20 +452,20 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResul
         # A class of one or two rows, which the wrapper or the method cannot do with.
         warnings.warn(str(error), PrudentWarning, stacklevel=2)
         return nothing()
-    decisions = decide(wrapped, X, classes)
-    sets = decisions.members(len(classes))
+    predicted, given, p_values = decide(wrapped, X, classes)
+    sets = in_sets(predicted, given, len(classes))
     decided = sets.sum(axis=1) == 1
-    tally = Tally.count(true, decisions.predicted, sets, len(classes))
+    tally = Tally.count(true, predicted, sets, len(classes))
     parts = {}
     if inside is not None and members is not None:
         for name, own in zip(inside.names, members.T, strict=True):
-            answered = (true[own], decisions.predicted[own], sets[own])
+            answered = (true[own], predicted[own], sets[own])
             parts[name] = Tally.count(*answered, len(classes))
     promises = counted(promised(wrapped, wish, task.n_methods), tally, classes, parts)
     measured.add_answers(tally, asked=True)
     measured.add_promises(promises, asked=True)
     if wish.kind in ("coverage", "error"):
-        _add_levels(measured, wrapped, task, X, members, decisions)
+        _add_levels(measured, wrapped, task, X, members, predicted, p_values)
     wrong = decided & ~sets[np.arange(len(true)), true]
     choice = chosen_in(wrapped)
     chosen = None if choice is None else choice.best_name_
@@ -530,7 +524,8 @@ def _add_levels(
     task: Task,
     X: FloatArray,
     members: BoolArray | None,
-    decisions: Decisions,
+    predicted: IntArray,
+    p_values: FloatArray | None,
 ) -> None:
     """Rows decided at each level of the wish, by the same fit."""
     wish = task.wish
@@ -541,9 +536,9 @@ def _add_levels(
             decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
             measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
             return
-        assert decisions.p_values is not None
+        assert p_values is not None
         cuts = [_cut(wrapped, task, 1 - q) for q in wish.levels]
-        sets = [sets_at(cut, decisions.p_values, decisions.predicted) for cut in cuts]
+        sets = [sets_at(cut, p_values, predicted) for cut in cuts]
         decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
     else:
         from prudent.certification.held_out import answer_scores
@@ -696,24 +691,27 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         X = _safe_indexing(task.rows.X, fold.test)
         true = task.rows.codes[fold.test]
         start = time.perf_counter()
-        decisions = decide(fitted, X, task.rows.classes)
+        predicted, sets, p_values = decide(fitted, X, task.rows.classes)
         predict_seconds = time.perf_counter() - start
         measured.add("fit seconds", fit_seconds + choice_seconds, 1)
         measured.add("predict seconds", predict_seconds, len(true))
         measured.add("rows fitted on", n_train, len(fold.train))
         n_classes = len(task.rows.classes)
-        tally = Tally.count(true, decisions.predicted, decisions.sets, n_classes)
+        tally = Tally.count(true, predicted, sets, n_classes)
         promises = getattr(fitted, "guarantees_", ())
         if task.rows.groups is not None:
             promises = tuple(filter(_stands_with_groups, promises))
         own = counted(promises, tally, task.rows.classes)
         measured.add_answers(tally)
         measured.add_promises(own)
-        _add_alarms(measured, decisions, true)
+        if p_values is not None:  # rows whose own class is ruled out, at each level
+            own_p = p_values[np.arange(len(true)), true]
+            alarms = (own_p[:, None] <= np.array(LEVELS)).sum(axis=0)
+            measured.add(ALARMS, alarms, len(true), at=LEVELS)
         _add_calibration(measured, fitted)
         _add_shift(measured, fitted, task, index)
         if task.wish is None:
-            result = FoldResult(gained=-(decisions.predicted != true).astype(np.intp))
+            result = FoldResult(gained=-(predicted != true).astype(np.intp))
         elif result is None:
             result = ask(estimator, task, fold, measured)
     said = tuple(dict.fromkeys(str(warning.message) for warning in caught))
@@ -748,15 +746,6 @@ def _learnable(moments: ClassMoments) -> ClassMoments:
     """Moments without the classes of fewer rows than can be learned from."""
     enough = moments.count >= FEWEST_TO_LEARN
     return moments if enough.all() else moments.select(moments.classes[enough])
-
-
-def _add_alarms(measured: Measured, decisions: Decisions, true: IntArray) -> None:
-    """Rows whose own class is ruled out, at each of LEVELS."""
-    if decisions.p_values is None:
-        return
-    own = decisions.p_values[np.arange(len(true)), true]
-    alarms = (own[:, None] <= np.array(LEVELS)).sum(axis=0)
-    measured.add(ALARMS, alarms, len(true), at=LEVELS)
 
 
 def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:

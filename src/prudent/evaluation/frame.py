@@ -192,6 +192,11 @@ def summed_by(items: pa.Table) -> dict[float, tuple[float, float]]:
     return {at: (count, n) for at, count, n in sorted(rows)}
 
 
+def in_sets(predicted: IntArray, sets: BoolArray | None, n_classes: int) -> BoolArray:
+    """The sets, or those of the predicted class alone, shape (n, K)."""
+    return predicted[:, None] == np.arange(n_classes) if sets is None else sets
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Predictions of tested rows, and of their sets, counted by true class.
@@ -210,9 +215,7 @@ class Tally:
         cls, true: IntArray, predicted: IntArray, sets: BoolArray | None, n_classes: int
     ) -> Tally:
         """Tally of rows given as class codes, and of their sets."""
-        members = sets
-        if members is None:
-            members = predicted[:, None] == np.arange(n_classes)
+        members = in_sets(predicted, sets, n_classes)
         sizes = members.sum(axis=1)
         holds = members[np.arange(len(true)), true]
         return cls(
