@@ -28,6 +28,7 @@ from prudent.estimator_tools import copied_rows
 from prudent.estimator_tools.labelled_rows import (
     LabelledRows,
     constant_columns,
+    count_missing,
     fingerprint,
     labelled_rows,
     preprocessing,
@@ -68,7 +69,6 @@ from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed, thousands
 from prudent.io.survey import treatment
-from prudent.io.table import count_missing
 from prudent.rules.subgroups import (
     Memberships,
     cell_name,

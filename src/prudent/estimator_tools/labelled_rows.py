@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -24,7 +25,7 @@ from prudent.core.rows import refuse_dask
 from prudent.core.types import IntArray
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.tables import TableColumns, cells_of
-from prudent.io.table import count_missing, is_text, numbers_or_table
+from prudent.io.table import is_text
 from prudent.rules.subgroups import Memberships
 
 
@@ -70,7 +71,7 @@ class LabelledRows:
         """Labels as positions in `classes`, shape (n,)."""
         return np.searchsorted(self.classes, self.y)
 
-    @property
+    @cached_property
     def needs_split(self) -> bool:
         """Whether only held-out rows can rank others: whole groups, or the latest."""
         return self.groups is not None or self.times is not None
@@ -100,7 +101,7 @@ class LabelledRows:
         columns = [pa.array(cells, from_pandas=True) for cells in self.X.T]
         return pa.table(columns, names=list(self.features))
 
-    @property
+    @cached_property
     def parts(self) -> ColumnsBehind | None:
         """What finds the subgroups of such rows; None without subgroups."""
         if self.inside is None:
@@ -150,8 +151,13 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
             raise ValueError(
                 f"column {name!r} of `X` has infinite values; correct them."
             )
+    rows: Any
+    if all(isinstance(cells, np.ndarray) for cells in columns):
+        rows = np.column_stack(columns)
+    else:
+        rows = pa.table(columns, names=list(features))
     labels = column_or_1d(y)
-    check_consistent_length(columns[0], labels)
+    check_consistent_length(rows, labels)
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(
             f"`y` has {int(np.isnan(labels).sum())} missing labels (NaN); leave these "
@@ -159,7 +165,7 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
         )
     check_classification_targets(labels)
     return LabelledRows(
-        X=numbers_or_table(pa.table(columns, names=list(features))),
+        X=rows,
         y=labels,
         features=features,
         groups=None if groups is None else check_groups(groups, len(labels)),
@@ -195,6 +201,14 @@ def rows_at(X: Any, places: Sequence[int], n_rows: int) -> dict[str, list[Any]]:
     if isinstance(frame, nw.DataFrame):
         return chosen.to_dict(as_series=False)
     return {f"x{j}": column.tolist() for j, column in enumerate(chosen.T)}
+
+
+def count_missing(X: Any) -> int:
+    """Missing cells: NaN in an array; null too in a table."""
+    if not isinstance(X, pa.Table):
+        return int(np.isnan(X).sum())
+    cells = (compute.is_null(column, nan_is_null=True) for column in X.itercolumns())
+    return sum(int(compute.sum(missing).as_py() or 0) for missing in cells)
 
 
 def constant_columns(rows: LabelledRows) -> list[str]:

@@ -207,14 +207,6 @@ def numbers_or_table(columns: pa.Table) -> FloatArray | pa.Table:
     return X
 
 
-def count_missing(X: FloatArray | pa.Table) -> int:
-    """Missing cells: NaN in an array; null too in a table."""
-    if not isinstance(X, pa.Table):
-        return int(np.isnan(X).sum())
-    cells = (compute.is_null(column, nan_is_null=True) for column in X.itercolumns())
-    return sum(int(compute.sum(missing).as_py() or 0) for missing in cells)
-
-
 def without_gaps(columns: pa.Table) -> BoolArray:
     """Which rows have no missing cell, NaN or null, shape (n,)."""
     whole = np.ones(columns.num_rows, dtype=bool)
