@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import closest
 from prudent.io.errors import listed, shown
-from prudent.io.table import MISSING_WORDS, is_number
+from prudent.io.table import MISSING_WORDS, is_number, words_or_null
 
 
 class TableColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -277,6 +277,4 @@ def _words(column: nw.Series[Any], name: str) -> pa.Array:
         cells = pa.array([None if lacks else str(c) for c, lacks in pairs], pa.string())
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
-    words = compute.utf8_trim_whitespace(compute.cast(cells, pa.string()))
-    missing = compute.is_in(words, value_set=pa.array(MISSING_WORDS))
-    return compute.if_else(missing, pa.scalar(None, pa.string()), words)
+    return words_or_null(compute.utf8_trim_whitespace(compute.cast(cells, pa.string())))

@@ -172,7 +172,7 @@ def _usefulness(asked: RequestedPromise, findings: Findings) -> str:
         items = worst_of_each_class(items)
         missed = _listed(
             [
-                f"{percent(item.check.measured, 1)} of {_quoted(item.guarantee.scope)}"
+                f"{percent(item.check.measured, 1)} of {shown(item.guarantee.scope)}"
                 for item in items
             ]
         )
@@ -262,7 +262,7 @@ def _most_frequent(findings: Findings) -> tuple[str, float]:
     """The most frequent class, and the error of always answering it."""
     counts = findings.data.class_counts
     _, label = max(zip(counts, findings.data.classes, strict=True))
-    return _quoted(label), 1 - max(counts) / sum(counts)
+    return shown(label), 1 - max(counts) / sum(counts)
 
 
 def _none_useful(findings: Findings) -> str:
@@ -326,8 +326,8 @@ def _without_share(findings: Findings) -> str:
 
 def _instead(findings: Findings, start: str) -> str:
     """A promise that can be had, "" where none is known."""
-    nearest = reachable(findings)
-    if nearest is None:
+    nearest, curve = reachable(findings), findings.frontier
+    if nearest is None or curve is None:
         return ""
     promise, method, decided = nearest
     share = percent(decided)
@@ -335,7 +335,7 @@ def _instead(findings: Findings, start: str) -> str:
         "coverage": f"{method} decides {share}",
         "error": f"{method} answers {share}",
         "missed": f"{method}: {share} of the others right",
-    }[_kind(findings)]
+    }[curve.kind]
     if decided < ENOUGH:
         start = "The most that any promise of this kind gets here"
         does += "; more rows or other columns would help"
@@ -348,9 +348,9 @@ def _costs(findings: Findings) -> str:
     curve = findings.frontier
     if costly is None or curve is None:
         return ""
-    name, shown = costly
+    name, limits = costly
     whose = "of the others right" if _about_others(findings) else "with one answer"
-    (limit, share), *others = shown
+    (limit, share), *others = limits
     start = curve.promises[curve.levels.index(limit)]
     listed = "".join(f", {percent(q, None)}: {percent(s)}" for q, s in others)
     return f"What limits cost ({name}): {start}: {percent(share)} {whose}{listed}."
@@ -406,7 +406,7 @@ def _own_promises(findings: Findings) -> list[str]:
         if row.own_kept in ("nothing answered", NO_BETTER):
             continue  # it says nothing
         name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
-        scope = "" if guarantee.scope is None else f" of {_quoted(guarantee.scope)}"
+        scope = "" if guarantee.scope is None else f" of {shown(guarantee.scope)}"
         side = "at most" if guarantee.sense == "<=" else "at least"
         given = ""
         if guarantee.average_over is not None:
@@ -454,7 +454,7 @@ def advice(findings: Findings) -> list[str]:
         ]
         what = "for this promise"
         if _with_sets(findings) and least.label is not None:
-            what = f"to rule out {_quoted(least.label)}"  # it is in every set
+            what = f"to rule out {shown(least.label)}"  # it is in every set
         sentences.append(
             f"Too few rows {what}: {needed(least)}. What could help: "
             f"{', '.join(help_)}."
@@ -462,7 +462,7 @@ def advice(findings: Findings) -> list[str]:
     elif least is not None and rare:
         sentences.append(
             f"{len(needs)} of {len(asked)} methods cannot rule out "
-            f"{_quoted(least.label)}, of which there are too few rows: {rare} leaves "
+            f"{shown(least.label)}, of which there are too few rows: {rare} leaves "
             "such classes out."
         )
     choice = next((row for row in findings.ran if row.chooses), None)
@@ -499,7 +499,7 @@ def advice(findings: Findings) -> list[str]:
 
 def needed(needs: Needs) -> str:
     """How many rows a promise needs, here and for a model of all rows."""
-    whose = "" if needs.label is None else f" of {_quoted(needs.label)}"
+    whose = "" if needs.label is None else f" of {shown(needs.label)}"
     table = ""
     if needs.of_table is not None and needs.label is not None:
         table = (
@@ -549,11 +549,6 @@ def _is_plug_in(guarantee: Guarantee) -> bool:
     return not PLUG_IN.isdisjoint(guarantee.assumptions)
 
 
-def _kind(findings: Findings) -> str:
-    assert findings.frontier is not None
-    return findings.frontier.kind
-
-
 def of_the_plain_method(names: Sequence[str]) -> str:
     """Say which columns do not describe the method that makes the promise."""
     verb = "describes" if len(names) == 1 else "describe"
@@ -579,11 +574,6 @@ def label_of(label: object, longest: int) -> str:
     except ValueError:
         return text
     return f"'{text}'"
-
-
-def _quoted(label: object) -> str:
-    """A label in a sentence, which has room for more of it than a cell."""
-    return shown(label)
 
 
 def recommended(findings: Findings) -> MethodRow | None:
@@ -698,10 +688,10 @@ def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:
     if used is not None and used.method in curve.decided:
         name = used.method
     shares = curve.decided[name]
-    shown = [(curve.levels[i], shares[i]) for i in around]
-    while len(shown) > 1 and shown[0][1] == 0 and shown[1][0] <= curve.asked:
-        shown = shown[1:]
-    return (name, shown[:MOST_COSTS]) if max(shares) > 0 else None
+    limits = [(curve.levels[i], shares[i]) for i in around]
+    while len(limits) > 1 and limits[0][1] == 0 and limits[1][0] <= curve.asked:
+        limits = limits[1:]
+    return (name, limits[:MOST_COSTS]) if max(shares) > 0 else None
 
 
 def _allowed(curve: Frontier, level: float) -> float:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -139,10 +139,7 @@ class Table:
 
         A word that is `known` as a value stays one.
         """
-        text = self.text(name)
-        lacking = [word for word in MISSING_WORDS if word not in known]
-        missing = compute.is_in(text, value_set=pa.array(lacking))
-        return compute.if_else(missing, pa.scalar(None, pa.string()), text)
+        return words_or_null(self.text(name), known)
 
     def numbers_or_nan(self, name: str) -> pa.ChunkedArray:
         """Return `numbers` as a column; doubles are not copied."""
@@ -195,6 +192,16 @@ class Table:
             for word in distinct.tolist()
         ]
         return np.array(values, dtype=np.float64)[codes]
+
+
+def words_or_null(text: Any, known: Sequence[str] = ()) -> Any:
+    """An arrow column of words, null for missing: no cell, and words that say so.
+
+    A word that is `known` as a value stays one.
+    """
+    lacking = [word for word in MISSING_WORDS if word not in known]
+    missing = compute.is_in(text, value_set=pa.array(lacking))
+    return compute.if_else(missing, pa.scalar(None, pa.string()), text)
 
 
 def numbers_or_table(columns: pa.Table) -> FloatArray | pa.Table:
