@@ -23,7 +23,6 @@ from prudent.cli.loading import (
 from prudent.cli.models import (
     last_step,
     of_a_table,
-    preprocessing_of,
     save_model,
     say_written,
 )
@@ -191,6 +190,9 @@ def read_normal(
 ) -> NormalRows:
     """Read a table of which one class is to be learned; all rows without a target."""
     import numpy as np
+    from sklearn.utils import _safe_indexing
+
+    from prudent.estimator_tools.labelled_rows import preprocessing
 
     source, target = open_data(data, target, columns)
     if target is None and normal is not None:
@@ -216,7 +218,7 @@ def read_normal(
             f"{counted(n_normal, 'normal row')}: too few to learn a class from. "
             f"Give at least {FEWEST_ROWS}"
         )
-    preparation = preprocessing_of(training, inside, missing=columns.filling)
+    preparation = preprocessing(_safe_indexing(training.X, inside), columns.filling)
     return NormalRows(surveyed, training, inside, preparation)
 
 

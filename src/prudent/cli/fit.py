@@ -30,7 +30,6 @@ from prudent.cli.models import (
     check_storable,
     last_step,
     of_a_table,
-    preprocessing_of,
     save_model,
     say_written,
     table_columns,
@@ -181,6 +180,7 @@ def fit(
         estimator = built(method, param or [], seed)
     import numpy as np
 
+    from prudent.estimator_tools.labelled_rows import preprocessing
     from prudent.rules.wish import parse_promise
 
     check_storable(estimator, trusted or ())
@@ -190,7 +190,7 @@ def fit(
 
     def read() -> tuple[TrainingData, Any, str]:
         training, _ = all_or_sample(surveyed, most_rows, seed, groups, columns_by, time)
-        preparation = preprocessing_of(training, missing=columns.filling)
+        preparation = preprocessing(training.X, columns.filling)
         return training, preparation, drawn_from(training) or _all_rows(surveyed)
 
     with failing_as_data(), _progress_of_choice(estimator, quiet=quiet):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, fingerprint
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.core.types import FloatArray
-    from prudent.io import Preparation, TableSource, TrainingData
+    from prudent.io import Preparation, TableSource
     from prudent.io.table import Table
     from prudent.persistence import Header
 
@@ -245,20 +245,6 @@ def of_a_table(
     if inner is None:
         return matched_by_name(columns, method)
     return method.set_params(estimator=matched_by_name(columns, inner))
-
-
-def preprocessing_of(
-    training: TrainingData, rows: Any = None, *, missing: Literal["fill", "mean"]
-) -> Any:
-    """What fills and encodes the rows, or some of them; None if there is no need."""
-    from prudent.estimator_tools.labelled_rows import preprocessing
-
-    X = training.X
-    if rows is not None:
-        from sklearn.utils import _safe_indexing
-
-        X = _safe_indexing(X, rows)
-    return preprocessing(X, missing)
 
 
 def last_step(estimator: Any) -> Any:

@@ -85,6 +85,8 @@ PICTURE_ROWS = 20_000
 # Rows of a table up to which the row "best", which takes as long as all others
 # together, is there without being asked for.
 MOST_ROWS_FOR_BEST = 2000
+# Arguments of `compare` that are not in the call to get it again, or at its start.
+NOT_REPEATED = {"X", "y", "methods", "baselines", "n_jobs", "time_limit"}
 # Small subgroups that a note lists.
 MOST_SMALL = 6
 # Coverages of sets that are asked for where rows are too few for another promise.
@@ -235,6 +237,7 @@ def compare(
     >>> [(row.method, row.asked.kept) for row in comparison.rows]
     [('lda', 'consistent'), ('best', 'consistent'), ('conformal', 'consistent')]
     """
+    arguments = {**locals()}
     by, inside = asked_subgroups(promise, subgroups, X)
     protocol = Protocol(
         promise=promise,
@@ -256,30 +259,19 @@ def compare(
         prepare()
     rows = replace(labelled_rows(X, y, groups, time), inside=inside)
     chosen = protocol.with_best(chosen, len(rows.X))
-    command = _in_python(
-        promise=promise,
-        confidence=confidence,
-        best=best,
-        cv=cv,
-        n_repeats=n_repeats,
-        groups=groups,
-        subgroups=subgroups,
-        time=time,
-        costs=costs,
-        random_state=random_state,
-        sample=sample,
-    )
-    return run(rows, chosen, protocol, command=command)
+    return run(rows, chosen, protocol, command=_in_python(arguments))
 
 
-def _in_python(**settings: Any) -> str:
-    """The call of `compare` with these settings, but for methods of one's own.
+def _in_python(arguments: Mapping[str, Any]) -> str:
+    """The call of `compare` with these arguments, but for methods of one's own.
 
     What is at its default is left out, but for folds and seed; arrays stand by name.
     """
     defaults = signature(compare).parameters
     given = []
-    for name, value in settings.items():
+    for name, value in arguments.items():
+        if name in NOT_REPEATED:
+            continue
         is_plain = isinstance(value, str | int | float)
         default = defaults[name].default
         is_default = value == default if is_plain else value is default
