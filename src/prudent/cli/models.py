@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent.core.types import FloatArray
+    from prudent.estimator_tools import TableColumns
     from prudent.io import Preparation, TableSource
     from prudent.io.table import Table
     from prudent.persistence import Header
@@ -355,7 +356,8 @@ def _described(path: Path, estimator: Any, header: Header) -> LoadedModel:
         Column(name, is_text=name in words)
         for name in dict.fromkeys([*header.features, *parts])
     )
-    left_out = _left_out(estimator)
+    front = _columns_in_front(estimator)
+    left_out = [] if front is None else front.left_out
     beside = tuple(name for name in parts if name in left_out)
     preparation = Preparation(columns, _takes_gaps(estimator), beside)
     return LoadedModel(
@@ -363,15 +365,13 @@ def _described(path: Path, estimator: Any, header: Header) -> LoadedModel:
         estimator,
         preparation,
         words,
-        _frames_for(estimator, words, path),
+        _frames_for(words, path) if front is None else "pyarrow",
         header.table,
     )
 
 
-def _frames_for(estimator: Any, words: Mapping[str, Encoded], path: Path) -> str:
-    """Library of the data frames that a model takes."""
-    if _matches_names(estimator):
-        return "pyarrow"
+def _frames_for(words: Mapping[str, Encoded], path: Path) -> str:
+    """Library of the data frames that a model takes which finds no names itself."""
     library = next((name for name in ("pandas", "polars") if find_spec(name)), None)
     if words and library is None:
         raise CommandError(
@@ -382,22 +382,15 @@ def _frames_for(estimator: Any, words: Mapping[str, Encoded], path: Path) -> str
     return library or "pyarrow"
 
 
-def _matches_names(estimator: Any) -> bool:
-    """Whether the model begins with columns found by name, as prudent fit saves it."""
+def _columns_in_front(estimator: Any) -> TableColumns | None:
+    """Columns found by name with which a model begins, as prudent fit saves it."""
     from prudent.estimator_tools import TableColumns
 
     steps = getattr(estimator, "steps", None)
     if steps is not None:
-        return isinstance(steps[0][1], TableColumns)
+        return steps[0][1] if isinstance(steps[0][1], TableColumns) else None
     inner = getattr(estimator, "estimator", None)
-    return inner is not None and _matches_names(inner)
-
-
-def _left_out(estimator: Any) -> Sequence[str]:
-    """Columns that the model is given and does not learn from."""
-    steps = getattr(getattr(estimator, "estimator", None), "steps", [("", None)])
-    left_out: Sequence[str] = getattr(steps[0][1], "left_out", ())
-    return left_out
+    return None if inner is None else _columns_in_front(inner)
 
 
 def _encoded(part: Any) -> Iterator[tuple[str, Encoded]]:

@@ -17,7 +17,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
@@ -54,12 +54,12 @@ class LabelledRows:
             return (False,) * len(self.features)
         return tuple(is_text(field.type) for field in self.X.schema)
 
-    @property
-    def columns(self) -> list[NDArray[Any]]:
-        """Cells of each column, (n,): numbers, or words and None where one lacks."""
-        if not isinstance(self.X, pa.Table):
-            return list(self.X.T)
-        return [column.to_numpy() for column in self.X.itercolumns()]
+    def cells(self, chosen: IntArray) -> list[NDArray[Any]]:
+        """Cells of some rows, by column: numbers, or words and None for none."""
+        X = _safe_indexing(self.X, chosen)
+        if not isinstance(X, pa.Table):
+            return list(X.T)
+        return [column.to_numpy() for column in X.itercolumns()]
 
     @cached_property
     def classes(self) -> NDArray[Any]:
@@ -213,26 +213,32 @@ def count_missing(X: Any) -> int:
 
 def constant_columns(rows: LabelledRows) -> list[str]:
     """Columns of one value, or of none; one of a value and gaps is not constant."""
-    return [
-        name
-        for name, cells in zip(rows.features, rows.columns, strict=True)
-        if _is_constant(cells)
-    ]
-
-
-def _is_constant(cells: NDArray[Any]) -> bool:
-    if cells.dtype == object:
-        return len({*cells.tolist()}) == 1
-    low, high = np.fmin.reduce(cells), np.fmax.reduce(cells)
-    return bool(np.isnan(low) or (low == high and not np.isnan(cells).any()))
+    if isinstance(rows.X, pa.Table):
+        columns = zip(rows.features, rows.X.itercolumns(), strict=True)
+        return [name for name, column in columns if len(column.unique()) == 1]
+    with np.errstate(invalid="ignore"):
+        low = np.fmin.reduce(rows.X, axis=0)
+        high = np.fmax.reduce(rows.X, axis=0)
+    gaps = np.isnan(rows.X).any(axis=0)
+    constant = np.flatnonzero(((low == high) & ~gaps) | np.isnan(low))
+    return [rows.features[j] for j in constant]
 
 
 def fingerprint(rows: LabelledRows) -> str:
-    """SHA-256 of the numbers, row by row, or else of the words, and of the labels."""
-    if isinstance(rows.X, pa.Table):
-        digest = hashlib.sha256(str(rows.X.to_pydict()).encode())
-    else:
-        digest = hashlib.sha256(np.ascontiguousarray(rows.X).data)
+    """SHA-256 of the cells, row by row or where there are words by column, and labels.
+
+    Each word enters once, and its place wherever it stands.
+    """
+    digest = hashlib.sha256()
+    if not isinstance(rows.X, pa.Table):
+        digest.update(np.ascontiguousarray(rows.X).data)
+    for column in rows.X.itercolumns() if isinstance(rows.X, pa.Table) else ():
+        cells = column.combine_chunks()
+        if is_text(cells.type):
+            encoded = cells.dictionary_encode()
+            digest.update("\n".join(encoded.dictionary.to_pylist()).encode())
+            cells = encoded.indices.fill_null(-1)
+        digest.update(np.ascontiguousarray(cells.to_numpy()).data)
     digest.update("\n".join(map(str, rows.y.tolist())).encode())
     return digest.hexdigest()
 

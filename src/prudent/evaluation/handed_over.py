@@ -54,8 +54,7 @@ def column_ranges(
     if is_left.all() or not is_left.any():
         return ()
     found, looks = [], 0
-    for name, cells in zip(table.features, table.columns, strict=True):
-        values = cells[rows]
+    for name, values in zip(table.features, table.cells(rows), strict=True):
         candidates = [*(_words if values.dtype == object else _runs)(values)]
         looks += len(candidates)
         best = max(candidates, key=lambda c: _excess(c[0], is_left), default=None)
