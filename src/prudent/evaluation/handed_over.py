@@ -23,22 +23,27 @@ MOST_RANGES = 6
 MOST_EXAMPLES = 5
 
 
-def handed_over(evaluation: Evaluation, task: Task) -> tuple[IntArray, BoolArray]:
-    """Rows tested, each once, and whether they got no single answer."""
+def handed_over(
+    evaluation: Evaluation, task: Task
+) -> tuple[tuple[ColumnRange, ...], tuple[tuple[int, str], ...]]:
+    """Which rows get no single answer under the promise asked for; () without one.
+
+    Values of columns with which more rows do; and a few of the rows, drawn plainly, by
+    their positions in the table, and their classes.
+    """
     once = task.settings.n_folds  # the folds of one repeat test each row once
     tested = np.concatenate([fold.test for fold in task.folds[:once]])
     folds = evaluation.folds[:once]
     decided = [fold.decided for fold in folds if fold.decided is not None]
-    drawn = plain_sample(len(tested), MOST_ROWS, task.settings.random_state)
-    return tested[drawn], ~np.concatenate(decided)[drawn]
-
-
-def some_of(
-    table: LabelledRows, rows: IntArray, random_state: int
-) -> tuple[tuple[int, str], ...]:
-    """A few of the rows, drawn plainly, with their classes."""
-    drawn = np.sort(rows[plain_sample(len(rows), MOST_EXAMPLES, random_state)])
-    return tuple(zip(drawn.tolist(), map(str, table.y[drawn].tolist()), strict=True))
+    if not decided:
+        return (), ()
+    table, seed = task.rows, task.settings.random_state
+    drawn = plain_sample(len(tested), MOST_ROWS, seed)
+    rows, is_left = tested[drawn], ~np.concatenate(decided)[drawn]
+    left = rows[is_left]
+    some = np.sort(left[plain_sample(len(left), MOST_EXAMPLES, seed)])
+    examples = zip(some.tolist(), map(str, table.y[some].tolist()), strict=True)
+    return column_ranges(table, rows, is_left), tuple(examples)
 
 
 def column_ranges(

@@ -174,7 +174,7 @@ class Needs:
 class RequestedPromise:
     """The promise asked for, as the wrapped method makes and keeps it."""
 
-    kept: Kept  # one verdict for all items
+    kept: Kept = "nothing answered"  # one verdict for all items
     useful: bool  # whether anything is answered, or any class ruled out
     has_share: bool = True  # whether a share that was asked for is promised in a fold
     is_inside: bool  # whether all measured rates lie inside the limits asked for

@@ -31,7 +31,7 @@ from prudent.evaluation.frame import (
     summed_by,
     verdict,
 )
-from prudent.evaluation.handed_over import column_ranges, handed_over, some_of
+from prudent.evaluation.handed_over import handed_over
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import rows_needed
 from prudent.evaluation.records import (
@@ -39,7 +39,6 @@ from prudent.evaluation.records import (
     ClassRate,
     FoldScore,
     Frontier,
-    Kept,
     MethodRow,
     Needs,
     RequestedPromise,
@@ -54,7 +53,7 @@ MOST_WARNINGS = 10
 
 
 def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
-    """Row of a method that ran on all folds."""
+    """Row of a method that ran on all folds, without verdicts: `at_one_level`."""
     if method.chooses:
         task = task.alone()
     n_repeats = task.settings.n_repeats
@@ -62,7 +61,6 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
     # Each row is tested once per repeat: the interval knows how many rows there are.
     wrong, n = total.wrong.sum() / n_repeats, total.rows.sum() / n_repeats
     classes = task.rows.classes
-    own = check_promises([fold.own for fold in evaluation.folds], n_repeats)
     sets = _sets(total, n_repeats) if total.gives_sets else None
     asked = _asked(evaluation, task)
     decided, wrong_when_decided = _decided(total)
@@ -73,7 +71,8 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         cost = float((total.confusion * task.costs).sum() / total.rows.sum())
     fit = items_about(evaluation.items, "fit seconds")
     predict = items_about(evaluation.items, "predict seconds")
-    row = MethodRow(
+    ranges, examples = handed_over(evaluation, task)
+    return MethodRow(
         method=method.name,
         is_baseline=method.is_baseline,
         chooses=method.chooses,
@@ -84,6 +83,7 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         decided=decided,
         wrong_when_decided=wrong_when_decided,
         asked=asked,
+        own=tuple(check_promises([fold.own for fold in evaluation.folds], n_repeats)),
         sets=sets,
         why_undecided=method.why_undecided,
         confusion=tuple(map(tuple, (total.confusion / n_repeats).tolist())),
@@ -95,15 +95,9 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         warnings=_warnings(evaluation.folds),
         regions=evaluation.regions,
         parameters=evaluation.parameters,
+        ranges=ranges,
+        examples=examples,
     )
-    if asked is not None:
-        tested, is_left = handed_over(evaluation, task)
-        row = replace(
-            row,
-            ranges=column_ranges(task.rows, tested, is_left),
-            examples=some_of(task.rows, tested[is_left], task.settings.random_state),
-        )
-    return _judged(row, () if asked is None else asked.items, own)
 
 
 def _judged(
@@ -115,19 +109,11 @@ def _judged(
     decides = row.sets is None or row.sets.undecided < 1
     promised = row.asked
     if promised is not None:
-        kept = _asked_verdict(
-            asked, shares, decides=promised.useful, has_share=promised.has_share
-        )
+        about = {"decides": promised.useful, "has_share": promised.has_share}
+        kept = verdict(asked, shares, **about) or "nothing answered"
         promised = replace(promised, items=tuple(asked), kept=kept)
     own_kept = verdict(own, shares, decides=decides)
     return replace(row, asked=promised, own=tuple(own), own_kept=own_kept)
-
-
-def _asked_verdict(
-    items: Sequence[PromiseCheck], shares: NDArray[Any], **about: bool
-) -> Kept:
-    """The verdict on the promise asked for, of which no item means no answer."""
-    return verdict(items, shares, **about) or "nothing answered"
 
 
 def at_one_level(rows: Sequence[MethodRow]) -> list[MethodRow]:
@@ -279,7 +265,6 @@ def _asked(evaluation: Evaluation, task: Task) -> RequestedPromise | None:
     quantities = {item.guarantee.quantity for item in items}
     has_share = wish.share is None or not quantities.isdisjoint(CAPACITIES)
     return RequestedPromise(
-        kept=_asked_verdict(items, total.shares, decides=useful, has_share=has_share),
         has_share=has_share,
         useful=useful and bool(items),
         is_inside=all(_is_inside(item, task.wish) for item in items),
