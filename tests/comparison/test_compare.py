@@ -18,7 +18,7 @@ import prudent
 from prudent.comparison import ComparisonInterrupted
 from prudent.comparison.protocol import Protocol, run
 from prudent.core.binomial import clopper_pearson
-from prudent.estimator_tools.labelled_rows import labelled_rows
+from prudent.estimator_tools.labelled_rows import fingerprint, labelled_rows
 from prudent.evaluation.evaluate import make_folds
 from prudent.evaluation.methods import choose
 
@@ -406,3 +406,43 @@ def test_rows_pass_few_rooms_of_the_comparison():
     assert max(visits.values()) - 1 <= 12
     own = [room for room in visits if room.startswith(("evaluation", "comparison"))]
     assert 3 <= len(own) <= 6
+
+
+def test_tables_of_other_words_have_other_fingerprints():
+    y = np.arange(6) % 2
+    prints = {
+        fingerprint(labelled_rows(pd.DataFrame({"a": words, "b": np.arange(6.0)}), y))
+        for words in (
+            list("uvuvuv"),
+            list("xyxyxy"),
+            list("vuvuvu"),
+            [*"uvuvu", None],
+        )
+    }
+    assert len(prints) == 4
+
+
+def test_words_reach_methods_by_name_and_are_parted_by_subgroups():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = pl.DataFrame(
+        {
+            "noise": rng.normal(size=300),
+            "word": np.where(rng.random(300) < 0.9, y, 1 - y).astype(str),
+            "gap": np.where(rng.random(300) < 0.1, np.nan, y + rng.normal(size=300)),
+        }
+    )
+    found = prudent.compare(
+        X,
+        y,
+        methods=(),
+        baselines=("lda",),
+        promise="coverage >= 80%",
+        subgroups=lambda frame: (np.asarray(frame["noise"]) > 0)[:, None],
+        best=False,
+    )
+    assert row(found, "lda").error < 0.2
+    assert {item.guarantee.subgroup for item in row(found, "lda").asked.items} == {
+        "rest",
+        "subgroup 0",
+    }
