@@ -146,7 +146,7 @@ def shift_errors(findings: Findings, method: str) -> dict[float, tuple[float, fl
     At most 2000 rows, a sample of the first repeat, in pooled standard deviations
     towards the nearest other class mean.
     """
-    return summed_by(findings.items(MOVED, method))
+    return summed_by(items_about(findings.measured, MOVED, method))
 
 
 def false_alarms(findings: Findings, method: str) -> dict[float, tuple[float, float]]:
@@ -155,7 +155,7 @@ def false_alarms(findings: Findings, method: str) -> dict[float, tuple[float, fl
     They are those of the folds where the method gave p-values: a choice may differ.
     """
     repeats = findings.settings.n_repeats
-    sums = summed_by(findings.items(ALARMS, method))
+    sums = summed_by(items_about(findings.measured, ALARMS, method))
     return {level: (count / repeats, n / repeats) for level, (count, n) in sums.items()}
 
 
@@ -165,17 +165,20 @@ def calibrations(findings: Findings, method: str) -> list[list[float]]:
     The errors are of the maximum-likelihood start and of the chosen iterate on the rows
     fitted on, fold by fold; iteration 0 keeps the start. Empty for other methods.
     """
-    figures = [
-        findings.items(name, method)["count"].to_pylist() for name in CALIBRATION
-    ]
+    items = [items_about(findings.measured, name, method) for name in CALIBRATION]
+    figures = [of_folds["count"].to_pylist() for of_folds in items]
     n_folds = findings.settings.n_folds * findings.settings.n_repeats
     return figures if len(figures[0]) == n_folds else []
 
 
-def items_about(frame: pa.Table, quantity: str, *, asked: bool = False) -> pa.Table:
-    """The items of a long frame about one quantity."""
-    is_it = compute.equal(frame["quantity"], quantity)
-    return frame.filter(compute.and_(is_it, compute.equal(frame["asked"], asked)))
+def items_about(
+    frame: pa.Table, quantity: str, method: str | None = None, *, asked: bool = False
+) -> pa.Table:
+    """The items of a long frame about one quantity, of one method or of all."""
+    wanted = (compute.field("quantity") == quantity) & (compute.field("asked") == asked)
+    if method is not None:
+        wanted &= compute.field("method") == method
+    return frame.filter(wanted)
 
 
 def column_of(items: pa.Table, name: str) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import pyarrow as pa
-from pyarrow import compute
 
 from prudent.core.checks import PromiseCheck
 
@@ -300,12 +299,6 @@ class Findings:
     measured: pa.Table = field(
         default_factory=SCHEMA.empty_table, repr=False, compare=False
     )
-
-    def items(self, quantity: str, method: str) -> pa.Table:
-        """What was measured of a method as it is on all folds, one item a row."""
-        is_it = compute.field("quantity") == quantity
-        is_its = compute.field("method") == method
-        return self.measured.filter(is_it & is_its & ~compute.field("asked"))
 
     @property
     def ran(self) -> list[MethodRow]:
