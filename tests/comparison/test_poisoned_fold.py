@@ -21,7 +21,7 @@ def promises(y, promise, monkeypatch):
 
     def recorded(estimator, task, index):
         result = run_fold(estimator, task, index)
-        counts = result[1].own, result[1].asked.promises
+        counts = result[1].own, result[1].promises
         found[str(estimator), index] = [[c[0] for c in own] for own in counts]
         return result
 
@@ -49,7 +49,7 @@ def test_promises_do_not_change_with_the_labels_that_test_them(promise, monkeypa
     after = promises(poisoned, promise, monkeypatch)
     assert len(clean) == 3 * 7
     assert after.keys() == clean.keys()
-    assert sum(asked != () for _, asked in clean.values()) >= 15
+    assert sum(len(asked) > 0 for _, asked in clean.values()) >= 15
     changed = {key for key in clean if clean[key] != after[key]}
     assert {index for _, index in changed} == {1, 2}  # they learn from poisoned rows
     assert np.mean([key in changed for key in clean if key[1] > 0]) > 0.5
