@@ -86,28 +86,33 @@ def json_of_rule(rule: Any, *, keep_scores: bool = False) -> str:
         fields["strange"] = rule.strange
     if smoothed:
         fields["smoothed_rate"] = text_of_double(float(rule.smoothed_rate or 0))
-    scores = getattr(rule.calibration, "scores", None)
     if keep_scores or smoothed:
-        if not isinstance(scores, CalibrationScores):
-            raise ValueError(
-                f"a rule of kind {rule.kind!r} keeps no scores of calibration rows."
-            )
-        fields["calibration"] = [
-            [text_of_double(a) for a in own] for own in scores.sorted
-        ]
-        fields["tolerance"] = text_of_double(scores.tolerance)
-        coin = getattr(rule.calibration, "coin", None)
-        fields["terms"] = {
-            **asdict(rule.calibration.terms),
-            "jointly": getattr(rule.calibration, "jointly", False),
-            "coin": None if coin is None else text_of_double(coin),
-        }
+        fields |= _what_made(rule)
     fields["prudent"] = __version__
     fields["guarantees"] = [
         {**guarantee.to_dict(), "sentence": str(guarantee)}
         for guarantee in rule.guarantees
     ]
     return json.dumps(_as_json(fields), ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def _what_made(rule: Any) -> dict[str, Any]:
+    """Scores of the calibration rows, and what these promise at any rate."""
+    made = rule.calibration
+    scores, coin = getattr(made, "scores", None), getattr(made, "coin", None)
+    if not isinstance(scores, CalibrationScores):
+        raise ValueError(
+            f"a rule of kind {rule.kind!r} keeps no scores of calibration rows."
+        )
+    return {
+        "calibration": [[text_of_double(a) for a in own] for own in scores.sorted],
+        "tolerance": text_of_double(scores.tolerance),
+        "terms": {
+            **asdict(made.terms),
+            "jointly": getattr(made, "jointly", False),
+            "coin": None if coin is None else text_of_double(coin),
+        },
+    }
 
 
 def promises_in_short(guarantees: Sequence[Guarantee]) -> str:
@@ -185,19 +190,9 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"the rule needs {n_thresholds} thresholds, got {len(thresholds)}."
         )
-    if kind in ("sets", "labels") and not 0 < len(set(classes)) == len(classes):
-        raise ValueError("the rule must name its classes, each once.")
-    if kind == "labels" and not priority:
-        raise ValueError("the rule must name the labels of its promises (`priority`).")
-    if not set(priority) <= set(classes):
-        raise ValueError("`priority` of the rule names labels that are no classes.")
     _check_record(fields)
     columns = [str(name) for name in fields["columns"]]
-    one_for_all = len(columns) == 1 and len(classes) in (0, 2)
-    if len(classes) == 1 or not (one_for_all or len(columns) == len(classes)):
-        raise ValueError(
-            f"the rule has {len(columns)} columns of scores and {len(classes)} classes."
-        )
+    _check_names(kind, classes, priority, columns)
     _one_of("scores", fields.get("scores", AS_GIVEN), SCORES)
     guarantees = tuple(Guarantee.from_dict(g) for g in fields["guarantees"])
     return {
@@ -219,6 +214,23 @@ def _fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             "columns": columns,
         },
     }
+
+
+def _check_names(
+    kind: str, classes: Sequence[Any], priority: Sequence[Any], columns: Sequence[str]
+) -> None:
+    """Refuse classes, labels of promises and columns of scores that do not fit."""
+    if kind in ("sets", "labels") and not 0 < len(set(classes)) == len(classes):
+        raise ValueError("the rule must name its classes, each once.")
+    if kind == "labels" and not priority:
+        raise ValueError("the rule must name the labels of its promises (`priority`).")
+    if not set(priority) <= set(classes):
+        raise ValueError("`priority` of the rule names labels that are no classes.")
+    one_for_all = len(columns) == 1 and len(classes) in (0, 2)
+    if len(classes) == 1 or not (one_for_all or len(columns) == len(classes)):
+        raise ValueError(
+            f"the rule has {len(columns)} columns of scores and {len(classes)} classes."
+        )
 
 
 def _places_of_cells(
