@@ -566,3 +566,18 @@ def test_latest_rows_are_among_the_assumptions():
     (promise,) = false_alarm_bands(-np.arange(30.0), 0.9, terms).at(12.0)
     assert promise.assumptions == (Assumption.INDEPENDENT_LATEST,)
     assert promise.evidence["latest rows"] == 30
+
+
+def test_a_label_may_be_called_the_rest():
+    rng = np.random.default_rng(0)
+    labels = np.array(["a", "b", "the rest"])[rng.integers(0, 3, size=300)]
+    settings = {"kind": "alarms", "positive": "the rest"}
+    named = ThresholdBands.from_scores(rng.random(300), labels, **settings).at(0.5)
+    assert named[0].scope == "the rest"
+    renamed = np.where(labels == "the rest", "c", labels)
+    rng = np.random.default_rng(0)
+    rng.integers(0, 3, size=300)
+    others = ThresholdBands.from_scores(
+        rng.random(300), renamed, **settings | {"positive": "c"}
+    )
+    assert [p.bound for p in named] == [p.bound for p in others.at(0.5)]

@@ -628,7 +628,8 @@ def two_sides(labels: Sequence[Any], positive: Any) -> tuple[tuple[Any, ...], An
         )
     if len(labels) == 2:
         return tuple(labels), positive
-    return (Rest("the rest"), positive), positive
+    name = "the rest" if positive != "the rest" else "all others"
+    return (Rest(name), positive), positive
 
 
 def _shared(terms: Terms) -> dict[str, Any]:
