@@ -280,6 +280,82 @@ def test_the_table_sorts_both_ways_and_failures_stay_comparable(browser, hostile
     assert falling == rising[::-1]
 
 
+SLIDER, COSTS = "#frontier .controls [type=range]", "#frontier table"
+READ = f"""
+(() => {{
+  const table = document.querySelector("{COSTS}"), lines = [...table.tBodies[0].rows];
+  return [table.caption.textContent, lines.filter((line) => line.checkVisibility())
+    .map((line) => [...line.cells].map((cell) => cell.textContent))];
+}})()
+"""
+
+
+def test_the_keyboard_moves_the_promise_and_what_it_costs(browser, pages):
+    browser.open(pages["compare"].as_uri())
+    as_asked = browser.script(READ)
+    data = "JSON.parse(document.getElementById('prudent-data').textContent).frontier"
+    curve = browser.script(data)
+    place = curve["levels"].index(curve["asked"])
+    assert "as asked for" in as_asked[0]
+    assert any(wrong != "–" for *_, wrong in as_asked[1])
+    browser.script(f"document.querySelector('{SLIDER}').focus()")
+    for key, at in (("ArrowRight", place + 1), ("Home", 0), ("End", -1)):
+        browser.press(key)
+        said, lines = browser.script(READ)
+        promise = curve["promises"][at]
+        assert said.startswith(f"{promise}: seen in this comparison, not promised")
+        assert "needs fresh rows" in said
+        spoken = browser.script(f"document.querySelector('{SLIDER}').ariaValueText")
+        assert spoken == promise
+        for name, answered, handed_over, wrong in lines:
+            share = curve["decided"][name][at]
+            assert rate(answered) == pytest.approx(share, abs=5.1e-4)
+            assert rate(handed_over) == pytest.approx(1 - share, abs=5.1e-4)
+            assert wrong == "–"
+        assert len(lines) == len(curve["decided"])
+    # Paper has the promise asked for, whatever is on the screen.
+    after = browser.script(READ)
+    browser.script("dispatchEvent(new Event('beforeprint'))")
+    assert browser.script(READ) == as_asked
+    browser.script("dispatchEvent(new Event('afterprint'))")
+    assert browser.script(READ) == after
+    browser.press("Home")
+    browser.press("ArrowRight", place)
+    assert browser.script(READ) == as_asked
+
+
+def test_a_method_without_its_tick_is_hidden(browser, pages):
+    browser.open(pages["sets"].as_uri())
+    caption, lines = browser.script(READ)
+    for remaining in (lines[:1] + lines[2:], lines):
+        browser.click("#frontier label:nth-of-type(3) input")  # after the slider's
+        assert browser.script(READ) == [caption, remaining]
+
+
+@pytest.mark.parametrize("name", ["compare", "sets"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_promise_is_cut_at_any_position(browser, pages, name, width):
+    browser.open(pages[name].as_uri(), width=width)
+    browser.script(f"document.querySelector('{SLIDER}').focus()")
+    for key in ("Home", "End"):
+        browser.press(key)
+        measured = browser.script(MEASURE)
+        assert measured["cut"] == []
+        assert measured["beyond"] <= 0
+        assert width == 390 or measured["wide"] == []
+
+
+def test_without_its_script_there_is_no_slider(browser, pages):
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(pages["compare"].as_uri())
+    finally:
+        browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+    hidden = f"!document.querySelector('{SLIDER}').checkVisibility()"
+    assert browser.script(hidden)
+    assert "as asked for" in browser.script(READ)[0]
+
+
 # --- the explorer -----------------------------------------------------------------
 
 RNG = np.random.default_rng(37)

@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -285,6 +286,52 @@ def test_hostile_table_is_compared_and_reported_within_the_budget():
     assert len(page.encode()) <= 500_000
     assert [tag for tag, _ in Elements(page).tags].count("script") == 3
     assert all(row.error is not None for row in comparison.rows)
+
+
+def test_the_promise_asked_for_is_shown_without_the_slider(comparison, page):
+    """The slider is hidden until its script has the shares, which are in the data."""
+    curve, found = comparison.frontier, embedded(page)["frontier"]
+    assert found["promises"] == list(curve.promises)
+    assert found["levels"] == pytest.approx(curve.levels)
+    assert list(found["decided"]) == list(curve.decided)
+    for name, shares in curve.decided.items():
+        assert found["decided"][name] == pytest.approx(shares, abs=1e-6)
+    section = re.search(r'<section id="frontier".*?</section>', page, re.S)[0]
+    assert '<p class="controls" hidden>' in section
+    caption, body = re.search(
+        r"<caption>(.*?)</caption>.*<tbody>(.*?)</tbody>", section, re.S
+    ).groups()
+    here = curve.levels.index(curve.asked)
+    assert html.unescape(caption).startswith(f"{curve.promises[here]}, as asked for")
+    assert "seen in this comparison, not promised" in caption
+    texts = [re.findall(r">([^<]+)</t[hd]>", row) for row in body.split("</tr>")]
+    for row, line in zip(comparison.ran, texts, strict=False):
+        share, wrong = curve.decided[row.method][here], row.asked.wrong_when_decided
+        assert line[0] == row.method
+        for text, figure in zip(line[1:], (share, 1 - share, wrong), strict=True):
+            said = "–" if figure is None else f"{100 * figure:.1f}\u00a0%"
+            assert text == said
+    assert "<details" not in section
+
+
+@pytest.mark.parametrize(
+    ("promise", "columns"),
+    [
+        ("error <= 10%", ("answered", "handed over", "wrong when answered")),
+        ("missed 0 <= 20%", ("others right", "others handed over or wrong")),
+        ("missed 0 <= 20% and missed 1 <= 20%", ("decided", "undecided")),
+    ],
+)
+def test_shares_are_named_after_the_promise(promise, columns):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = y[:, None] + rng.normal(0, 0.5, (300, 2))
+    methods = {"methods": ("minimax",), "baselines": ("lda",), "best": False}
+    page = render(compare(X, y, promise=promise, **methods))
+    section = re.search(r'<section id="frontier".*?</section>', page, re.S)[0]
+    names = re.findall(r'<th scope="col">([^<]+)</th>', section)
+    assert tuple(names[1 : len(columns) + 1]) == columns
+    assert ("other classes" in section) == ("others right" in columns)
 
 
 def test_a_long_name_is_seen_to_be_cut(comparison):

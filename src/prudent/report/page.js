@@ -1,7 +1,7 @@
 
 "use strict";
 // The page is complete without this script: it lets tables be sorted and shortened, the
-// command be copied and the figures be saved.
+// promise be moved, the command be copied and the figures be saved.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const key = (row, column) => {
@@ -46,6 +46,37 @@ for (const table of document.querySelectorAll("table.shortened")) {
   button.addEventListener("click", () => fold(!table.classList.contains("folded")));
   table.closest(".scroll").after(button);
   fold(true);
+}
+// A slider moves the promise; paper has the one asked for.
+for (const controls of document.querySelectorAll(".controls")) {
+  const page = JSON.parse(document.getElementById("prudent-data").textContent);
+  const { levels, promises, asked, decided } = page.frontier;
+  const shares = page.rows.filter((row) => Object.hasOwn(decided, row.method))
+    .map((row) => decided[row.method]);
+  const table = controls.nextElementSibling.querySelector("table"), lines = [...table.tBodies[0].rows];
+  const [slider, ...ticks] = controls.querySelectorAll("input");
+  const place = levels.indexOf(asked), caption = table.caption.textContent;
+  const first = lines.map((line) => [...line.cells].map((cell) => cell.textContent));
+  const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
+  const show = (at) => {
+    slider.setAttribute("aria-valuetext", promises[at]);
+    table.caption.textContent = at === place ? caption
+      : `${promises[at]}: seen in this comparison, not promised. A rate changed after `
+        + "a look at the curve needs fresh rows.";
+    lines.forEach((line, i) => {
+      const share = shares[i][at], [name] = first[i];
+      const texts = at === place ? first[i] : [name, percent(share), percent(1 - share), "–"];
+      texts.forEach((text, k) => { line.cells[k].textContent = text; });
+      line.style.setProperty("--share", `${100 * share}%`);
+      line.hidden = !ticks[i].checked;
+    });
+  };
+  Object.assign(slider, { max: levels.length - 1, value: place });
+  controls.hidden = false;
+  controls.addEventListener("input", () => show(Number(slider.value)));
+  addEventListener("beforeprint", () => show(place));
+  addEventListener("afterprint", () => show(Number(slider.value)));
+  show(place);
 }
 for (const button of document.querySelectorAll("button.copy")) {
   button.hidden = false;

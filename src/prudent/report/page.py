@@ -156,6 +156,7 @@ class Section:
     tables: Sequence[Table] = ()  # the numbers behind the figure
     nothing: str = ""
     sortable: bool = False  # the first table, by clicks on its headings
+    explored: bool = False  # its table is shown, and a slider over the promise moves it
     folded: bool = False  # opened by a click, and left out of print until it is
     wide: bool = False  # takes the full width of the page
 

@@ -12,7 +12,7 @@ from pyarrow import compute
 from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation import words
-from prudent.evaluation.columns import cells, columns, key
+from prudent.evaluation.columns import cells, columns, key, style
 from prudent.evaluation.frame import calibrations, false_alarms, shift_errors
 from prudent.evaluation.records import ColumnRange, Findings, MethodRow
 from prudent.io.errors import NO_BREAK, counted, cut, listed, percent, shown
@@ -147,34 +147,50 @@ def _answer(findings: Findings) -> Section:
 
 
 def _frontier(findings: Findings) -> Section:
+    """Shares at every promise: a figure, and the figures of one that a slider moves."""
     curve = findings.frontier
     assert curve is not None
+    what = "coverage" if curve.kind == "coverage" else "error"
+    share, line = "the rows that still get one answer", "rows decided"
+    named = ("decided", "undecided", "wrong when decided")
+    if style(findings) == "others":
+        share = "the other classes' rows that are still answered rightly"
+        line = "other classes' rows answered rightly"
+        named = ("others right", "others handed over or wrong", "wrong when answered")
+    elif curve.kind == "error":
+        share, line = "the rows that still get an answer", "rows answered"
+        named = ("answered", "handed over", "wrong when answered")
+    here = curve.levels.index(curve.asked)
     rows = [
-        (name, *(f"{100 * share:.0f} %" for share in decided))
-        for name, decided in curve.decided.items()
+        (
+            row.method,
+            percent(curve.decided[row.method][here], 1),
+            percent(1 - curve.decided[row.method][here], 1),
+            percent(None if row.asked is None else row.asked.wrong_when_decided, 1),
+        )
+        for row in findings.ran
+        if row.method in curve.decided
     ]
-    what, title, share = {
-        "coverage": ("coverage", "Rows decided", "the rows that still get one answer"),
-        "error": ("error", "Rows answered", "the rows that still get an answer"),
-        "missed": (
-            "error",
-            "Other classes' rows answered rightly",
-            "the other classes' rows that are still answered rightly",
-        ),
-    }[curve.kind]
-    columns = ("method", *(f"{100 * level:g} %" for level in curve.levels))
     return Section(
         "frontier",
         "What each promise costs",
         [
             f"Share of {share}, at every promise one may ask "
             "for; the dashed line is the one that was asked for. The same fits answer "
-            "every level. A level chosen after a look at these curves is not "
-            "certified: check it on fresh rows (prudent certify)."
+            "every level. A rate changed after a look at the curve needs fresh rows "
+            "(prudent certify)."
         ],
         lambda: figures.frontier(findings),
-        f"Lines: {title[0].lower()}{title[1:]} against promised {what}, one a method.",
-        [first_rows(title, columns, rows)],
+        f"Lines: {line} against promised {what}, one a method.",
+        [
+            first_rows(
+                f"{curve.promises[here]}, as asked for: all else was seen in this "
+                "comparison, not promised.",
+                ("method", *named),
+                rows,
+            )
+        ],
+        explored=True,
         wide=True,
     )
 
