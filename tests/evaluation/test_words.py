@@ -482,6 +482,15 @@ def test_own_promises_that_were_exceeded_by_chance_say_so():
     ) in verdict(found)
 
 
+def test_an_own_coverage_just_below_its_bound_is_shown_apart_from_it():
+    own = checked(0.9, quantity="coverage", sense=">=", scope=None)
+    own = replace(own, check=replace(own.check, measured=0.8954, verdict="consistent"))
+    row = covering("conformal", 0.9, own=(own,), own_kept="consistent")
+    row = replace(row, asked=replace(row.asked, items=()))
+    told = " ".join(verdict(findings(row)))
+    assert "not reached, by no more than chance allows (0.895)" in told
+
+
 @pytest.mark.parametrize(
     ("counts", "said"), [((9,) * 6, "of 9 rows"), ((9,) * 5 + (76,), "of 9 to 76 rows")]
 )

@@ -422,10 +422,13 @@ def _own_promises(findings: Findings) -> list[str]:
         if word == "consistent":
             word = "not contradicted"
             if rare > worst.allowed:
-                word = "exceeded, by no more than chance allows"
+                beyond = "exceeded" if guarantee.sense == "<=" else "not reached"
+                word = f"{beyond}, by no more than chance allows"
+        bound, seen = f"{guarantee.bound:.2g}", f"{measured:.2g}"
+        if seen == bound:  # two digits do not tell them apart
+            seen = f"{measured:.3g}"
         sentences.append(
-            f"{row.method} – {name}{scope} {side} {guarantee.bound:.2g}{given}: {word}"
-            f"{room} ({measured:.2g})"
+            f"{row.method} – {name}{scope} {side} {bound}{given}: {word}{room} ({seen})"
         )
     if not sentences:
         return []
