@@ -82,8 +82,9 @@ for promise in game.guarantees_:
     print(promise)
 
 # %%
-# The best threshold catches him never at this false-alarm rate: it leaves one step
-# where he is safe. The security curve shows from which rate on a threshold works.
+# The best threshold never catches him at this false-alarm rate: it can turn away the
+# rarest step alone, and leaves him two others that are far enough from the owner. The
+# security curve shows from which rate on a threshold works.
 SecurityCurveDisplay.from_estimator(game)
 
 # %%

@@ -80,8 +80,9 @@ print(drift)
 # %%
 # Three thousand rows, thirty looks, no alarm: as it should be. The two of them may look
 # after every single row for ever; while all is well each of them ever raises its alarm
-# with probability at most 5 %. ``Guarantee.check`` at every look would have no such
-# level: it is meant for one look.
+# with probability at most 5 %. (The line of the promise says 10 %, because the promise
+# itself is false for up to 5 % of the training samples.) ``Guarantee.check`` at every
+# look would have no such level: it is meant for one look.
 #
 # The trap: on average is not this model
 # --------------------------------------

@@ -41,7 +41,7 @@ X, y = np.vstack([before[0], since[0]]), np.concatenate([before[1], since[1]])
 days = np.datetime64("2024-01-01") + np.arange(len(y))
 
 # %%
-# At most 10 % of the answers shall be wrong. Held out at random, two thirds of the rows
+# At most 10 % of the answers shall be wrong. Held out at random, about 60 % of the rows
 # that prove it are from a time that is over. The promise says that future rows are
 # draws from the population of the held-out rows, and they are not.
 at_random = SelectiveClassifier(LogisticRegression(), error_rate=0.1, random_state=0)

@@ -33,8 +33,8 @@ for uncertainty in (None, "gaussian", "bootstrap"):
     print(" ", model.guarantees_[0] if model.guarantees_ else "no promise")
 
 # %%
-# ``"gaussian"`` takes its radii from normal theory. Under every law within them at most
-# about one flower in nine is wrong; if the classes are normal, as the radii assume
+# ``"gaussian"`` takes its radii from normal theory. Under every law within them fewer
+# than one flower in eight is wrong; if the classes are normal, as the radii assume
 # anyway, about three in a thousand, and that is what it promises. ``"bootstrap"``
 # resamples the rows and does not assume that, but its radii are approximate, so it
 # promises nothing.
