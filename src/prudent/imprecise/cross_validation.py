@@ -59,7 +59,7 @@ class ImpreciseDiscriminantAnalysisCV(Answers, ClassifierMixin, BaseEstimator):
         Folds done at the same time, as in joblib.
     covariance_type, box, scale, covariance, priors, prior_imprecision, costs, max_nodes
         As in :class:`ImpreciseDiscriminantAnalysis`. With `costs` each fold evaluates
-        about ten imprecisions instead of one path.
+        single imprecisions, some on part of its rows, instead of one path.
     criterion : {"maximality", "e_admissible"}, default="maximality"
         The same sets either way, with 0-1 costs and a precise prior.
 

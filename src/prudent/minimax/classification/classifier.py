@@ -91,8 +91,9 @@ default="empirical"
     uncertainty : {None, "gaussian", "bootstrap"}, default=None
         Take the radii from the data: from the law of normal samples, so that the
         bounds hold with probability `confidence` over training rows of normal
-        classes, or from resamples of at least 10 rows a class, which is approximate
-        and promises nothing.
+        classes; or `covariance_radius` from resamples of at least 10 rows a class, with
+        `mean_radius` from the chi-square law, which is approximate and promises
+        nothing.
     confidence : float, default=0.95
         In (0, 1). Also the coverage of `predict_set` by default.
     bound : {"union", "exact"}, default="union"
