@@ -120,6 +120,7 @@ def test_start_page_shows_a_report_and_explains_its_words_at_their_first_use():
 
 def test_ten_minutes_quote_what_their_commands_print(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")  # whatever the runner of the tests has
     with gzip.open(BUNDLED["breast_cancer"].path, "rt") as stream:
         head, *rows = stream.read().splitlines()
     random.Random(0).shuffle(rows)
