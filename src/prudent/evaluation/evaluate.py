@@ -714,8 +714,8 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
             result = FoldResult(gained=-(predicted != true).astype(np.intp))
         elif result is None:
             result = ask(estimator, task, fold, measured)
-    said = tuple(dict.fromkeys(str(warning.message) for warning in caught))
-    result = result._replace(own=own, chosen=chosen, warnings=said)
+    messages = tuple(dict.fromkeys(str(warning.message) for warning in caught))
+    result = result._replace(own=own, chosen=chosen, warnings=messages)
     return measured.table(fold.repeat, fold.number), result
 
 

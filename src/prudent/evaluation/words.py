@@ -437,6 +437,11 @@ def _own_promises(findings: Findings) -> list[str]:
 
 def advice(findings: Findings) -> list[str]:
     """What to do where rows are too few, and before a choice is relied on."""
+    return [*_too_few(findings), *_before_a_choice(findings)]
+
+
+def _too_few(findings: Findings) -> list[str]:
+    """What is lacking where rows are too few for the promise, and what could help."""
     asked = _asked(findings)
     needs = [each.needs for each in asked if each.needs is not None]
     items = [item for each in asked for item in each.items]
@@ -468,6 +473,15 @@ def advice(findings: Findings) -> list[str]:
             f"{shown(least.label)}, of which there are too few rows: {rare} leaves "
             "such classes out."
         )
+    return sentences
+
+
+def _before_a_choice(findings: Findings) -> list[str]:
+    """What makes a promise of the table one of a model that is taken from it."""
+    asked = _asked(findings)
+    items = [item for each in asked for item in each.items]
+    averaged = any(item.guarantee.average_over is not None for item in items)
+    sentences = []
     choice = next((row for row in findings.ran if row.chooses), None)
     if findings.settings.promise != "none" and recommended(findings) is None:
         if reachable(findings) is not None:

@@ -316,10 +316,10 @@ def _blanks(command: str) -> str:
         "--normal": "LABEL the one of ordinary rows",
         "--groups": "the last COLUMN says which rows belong together",
     }
-    told = [text for word, text in stand_for.items() if word in command]
+    meanings = [text for word, text in stand_for.items() if word in command]
     if "--predicted" in command:
-        told.remove(stand_for["--truth"])
-    return f"NEW_ROWS is {told[0]}, COLUMN {', '.join(told[1:])}."
+        meanings.remove(stand_for["--truth"])
+    return f"NEW_ROWS is {meanings[0]}, COLUMN {', '.join(meanings[1:])}."
 
 
 #: What stands under each heading but the table.
