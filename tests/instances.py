@@ -155,13 +155,6 @@ FAMILIES = (
 
 def expected_failures(estimator) -> dict[str, str]:
     """Checks an instance may fail, with the argument for each."""
-    if (
-        type(estimator).__name__ == "RiskCalibratedClassifier"
-        and estimator.family in ("full", "tied")
-        and estimator.method != "gd"
-    ):
-        reason = "learns from whole rows, but predicts rows with missing cells"
-        return {"check_estimators_nan_inf": reason}
     if getattr(estimator, "covariance", None) == "pooled":
         reason = "15 rows have no covariance of 30 features: an error that says so"
         return {"check_sample_weight_equivalence_on_dense_data": reason}

@@ -23,3 +23,10 @@ def test_every_family_lists_its_estimators():
     for family in FAMILIES:
         if not family():
             pytest.fail(f"no instance of {family.__name__}")
+
+
+def test_estimators_as_they_come_fail_no_check():
+    for estimator in INSTANCES:
+        given = estimator.get_params(deep=False)
+        around = {"estimator": given["estimator"]} if "estimator" in given else {}
+        assert expected_failures(type(estimator)(**around)) == {}

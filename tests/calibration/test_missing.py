@@ -12,13 +12,11 @@ from prudent.exceptions import PrudentWarning
 
 
 def covariance_of(model, k):
-    if hasattr(model, "variances_"):
-        variances = model.variances_
-        return np.diag(variances[k] if variances.ndim == 2 else variances)
-    return model.covariances_[k] if model.covariances_.ndim == 3 else model.covariances_
+    variances = model.variances_
+    return np.diag(variances[k] if variances.ndim == 2 else variances)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["diag", "tied_diag"])
 @pytest.mark.parametrize("there", [[0, 1, 2], [0, 2], [1], []])
 def test_posterior_of_the_cells_that_are_there(family, there):
     """The marginal density of scipy, for every pattern."""
@@ -104,11 +102,16 @@ def test_a_quarter_of_the_cells_missing_changes_nothing_in_the_limit(family):
 
 
 @pytest.mark.parametrize("family", ["full", "tied"])
-def test_covariances_are_learned_from_whole_rows(family):
+def test_covariances_are_those_of_whole_rows(family):
     X, y = overlapping_clouds()
+    model = RiskCalibratedClassifier(family=family).fit(X, y)
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"contains NaN.*`family='diag'`.*impute"):
+    refused = r"contains NaN.*`family='diag'`.*impute"
+    with pytest.raises(ValueError, match=refused):
         RiskCalibratedClassifier(family=family).fit(X, y)
+    for answer in (model.predict, model.decision_function, model.score_samples):
+        with pytest.raises(ValueError, match=refused):
+            answer(X)
 
 
 def test_mixed_frames_may_lack_cells_of_both_kinds():

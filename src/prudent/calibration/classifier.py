@@ -220,8 +220,8 @@ default="closed_form"
 
     Missing cells (NaN, None) are left out: the statistics of "diag", "tied_diag",
     "categorical" and "mixed" are sums over the cells that are there, which is exact
-    when cells are missing at random, and every family predicts a row from the marginal
-    density of its cells.
+    when cells are missing at random, and they predict a row from the marginal density
+    of its cells. "full" and "tied" take whole rows.
 
     Guarantee (`stopping="holdout"`): the error rate is at most the exact binomial
     upper limit of the held-out errors at level 0.05 / (`max_iter` x starts), with
@@ -578,7 +578,21 @@ default="closed_form"
     def _read_rows(self, X: Any) -> Any:
         """Rows to predict, as the model takes them."""
         check_is_fitted(self)
-        return self._validated(X, reset=False)
+        rows = self._validated(X, reset=False)
+        may_lack = self._takes_missing or not isinstance(rows, np.ndarray)
+        if not may_lack and np.isnan(rows).any():
+            raise ValueError(
+                f"Input X contains NaN: `family={self.family!r}` takes whole rows. Use "
+                "`family='diag'` or 'tied_diag', which leave missing cells out, or "
+                "impute them."
+            )
+        return rows
+
+    @property
+    def _takes_missing(self) -> bool:
+        """Whether rows may lack cells; covariance matrices are those of whole rows."""
+        families = (*WITH_LEVELS, "diag", "tied_diag")
+        return self.family in families and self.method != "gd"
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """Rows as the model takes them; with `reset` they set what may follow."""
@@ -639,11 +653,7 @@ default="closed_form"
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = self.family in WITH_LEVELS
         tags.input_tags.string = tags.input_tags.categorical
-        # "full" and "tied" predict rows with missing cells, but learn from whole ones.
-        learns_missing = (*WITH_LEVELS, "diag", "tied_diag")
-        tags.input_tags.allow_nan = (
-            self.family in learns_missing and self.method != "gd"
-        )
+        tags.input_tags.allow_nan = self._takes_missing
         return tags
 
 

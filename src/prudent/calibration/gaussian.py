@@ -8,7 +8,7 @@ once, the families, and softmax regression on the rows of one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -485,10 +485,6 @@ class GaussianFamily:
         log p_k - log det Sigma_k / 2 - (x - mu_k)' Sigma_k^-1 (x - mu_k) / 2; tied
         families leave out the terms that all classes share: see `row_constant`.
         """
-        if isinstance(rows, SeenRows) and not self.is_diagonal:
-            return self._by_pattern(
-                rows, parameters, self.log_joint, parameters.log_priors
-            )
         Z, covariances = values_of(rows), parameters.covariances
         if self._is_full:
             bands, logs = parameters.scores
@@ -520,12 +516,6 @@ class GaussianFamily:
         if not self.tied:
             return np.zeros(len(rows))
         covariance = parameters.covariances
-        if isinstance(rows, SeenRows) and not self.is_diagonal:
-
-            def scored(Z: FloatArray, marginal: Normals) -> FloatArray:
-                return self.row_constant(Z, marginal)[:, np.newaxis]
-
-            return self._by_pattern(rows, parameters, scored, np.zeros(1))[:, 0]
         if self.is_diagonal:
             logs = np.log(covariance)
             logs = rows.seen @ logs if isinstance(rows, SeenRows) else logs.sum()
@@ -689,32 +679,6 @@ class GaussianFamily:
         factor = cho_factor(covariance, lower=True, check_finite=False)
         solution: FloatArray = cho_solve(factor, rows.T, check_finite=False).T
         return solution
-
-    def _by_pattern(
-        self,
-        rows: SeenRows,
-        parameters: Normals,
-        scored: Callable[[FloatArray, Normals], FloatArray],
-        without_cells: FloatArray,
-    ) -> FloatArray:
-        """Scores (m, n) by the marginal laws of the cells that are there.
-
-        `scored` gives those of whole rows, `without_cells` (n,) are those without any.
-        """
-        scores = np.tile(without_cells, (len(rows), 1))
-        patterns, which = np.unique(rows.seen, axis=0, return_inverse=True)
-        for i, pattern in enumerate(patterns):
-            there = np.flatnonzero(pattern)
-            if len(there):
-                chosen = np.flatnonzero(which.ravel() == i)
-                marginal = self._with_scores(
-                    parameters.log_priors,
-                    parameters.means[:, there],
-                    parameters.covariances[..., there[:, np.newaxis], there],
-                )
-                cells = rows.Z[np.ix_(chosen, np.append(0, there + 1))]
-                scores[chosen] = scored(cells, marginal)
-        return scores
 
     def _gaps(self, n: FloatArray, means: FloatArray) -> FloatArray:
         """Scatter of each mean about mu_0: m1 n / (m1 + n) (mu - mu_0)(mu - mu_0)'.
