@@ -495,6 +495,7 @@ def test_groups_that_are_numbers_are_found_in_text():
     wish = "coverage >= 80% in every group"
     rule = prudent.promise(scores, codes, wish, by=group)
     texts = Rule.from_json(rule.to_json())
+    assert texts.record["group"] == "group"  # the column that a reader takes them from
     as_text = replace(texts, groups=tuple(map(str, texts.groups)))
     np.testing.assert_array_equal(
         as_text.sets(scores, group.astype(str)), rule.sets(scores, group)

@@ -57,7 +57,7 @@ def apply(
 
     loaded = load_rule(rule_file)
     if loaded.has_seen(data):
-        note(f"{data} made this rule", always=True)
+        note(f"{data} made this rule.", always=True)
     copied = names(keep)
     read = list(dict.fromkeys([*loaded.names, *copied]))
     source, _ = open_data(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NOT_SAID_UNSEEN = (
     "were these rows kept from all that made the scores (training, tuning, prompts, "
-    'choice)? Say how: --unseen "..." (kept in the rule); else no promise holds'
+    'choice)? Say how: --unseen "..." (kept in the rule); else no promise holds.'
 )
 # Sums of probabilities that were rounded to a few digits are this near to one.
 NEAR_ONE = 0.02
@@ -267,7 +267,7 @@ def _refuse_constant(values: NDArray[np.float64], columns: Sequence[str]) -> Non
         verb = "is" if len(columns) == 1 else "are"
         raise TableError(
             f"{listed(map(repr, columns))} {verb} {values.flat[0]:g} in every row: use "
-            "prudent certify"
+            "prudent certify."
         )
 
 
@@ -292,7 +292,7 @@ def _refuse_repeats(
     verb = "repeats" if n_repeated == 1 else "repeat"
     raise TableError(
         f"{counted(n_repeated, 'row')} {verb} an earlier one ({places}): remove them, "
-        f"or give --groups{hint}"
+        f"or give --groups{hint}."
     )
 
 
@@ -301,7 +301,7 @@ def _note_on_sums(values: NDArray[np.float64]) -> None:
     sums = values.sum(axis=1)
     off = int((np.abs(sums - 1) > NEAR_ONE).sum())
     if 0 < off < len(values) and (values >= 0).all() and (values <= 1).all():
-        note(f"{off} of {len(values)} rows do not sum to one: used as scores")
+        note(f"{off} of {len(values)} rows do not sum to one: used as scores.")
 
 
 def _note_on_errors(rule: Rule) -> None:
@@ -309,7 +309,7 @@ def _note_on_errors(rule: Rule) -> None:
     if rule.kind == "answers" and rule.calibration is not None:
         wrong = getattr(getattr(rule.calibration, "scores", None), "wrong", None)
         if wrong is not None and int(wrong[-1]) == 0:
-            note("no label is wrong: so look rows that were trained on", always=True)
+            note("no label is wrong: so look rows that were trained on.", always=True)
 
 
 def _recorded(rule: Rule, known: Mapping[str, Any], excluded: Sequence[str]) -> Rule:

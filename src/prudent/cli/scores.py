@@ -101,7 +101,7 @@ class ScoreColumns:
             column = self.columns[int(lacking[rows[0]].argmax())]
             raise TableError(
                 f"{table.place(int(rows[0]))} has no number in {shown(column)}: fill "
-                "it, or --drop-missing; the promise is then about rows with scores"
+                "it, or --drop-missing; the promise is then about rows with scores."
             )
         if len(rows):
             note(f"{counted(len(rows), 'row')} without a score left out")

@@ -249,6 +249,7 @@ class ScoreTable:
             own = {
                 "promise": wish.text,
                 "columns": ["score"] if one_column else list(map(str, rule.classes)),
+                **({"group": "group"} if wish.by_group else {}),
                 **({"unseen": unseen} if unseen else {}),
                 **(key if rule.smoothed_rate is not None else {}),
                 **({"among": terms.rules} if terms.rules > 1 else {}),
