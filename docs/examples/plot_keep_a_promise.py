@@ -10,19 +10,19 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
 
 from prudent import SelectiveClassifier
 
 X, y = load_digits(return_X_y=True)
-train, new = slice(1200), slice(1200, None)
-mine = LogisticRegression(max_iter=5000)
+X, X_new, y, y_new = train_test_split(X / 16, y, test_size=1 / 3, random_state=0)
+mine = LogisticRegression()
 model = SelectiveClassifier(mine, error_rate=0.02, random_state=0)
-print(model.fit(X[train], y[train]).guarantees_[0])
+print(model.fit(X, y).guarantees_[0])
 
 # %%
-alone = mine.fit(X[train], y[train]).predict(X[new]) != y[new]
-wrong = model.predict(X[new]) != y[new]
-promised = np.where(model.answers(X[new]), wrong, 2)
+alone = mine.fit(X, y).predict(X_new) != y_new
+promised = np.where(model.answers(X_new), model.predict(X_new) != y_new, 2)
 parts = {"right": "#0072b2", "wrong": "#d62728", "handed over": "#777777"}
 fig, axis = plt.subplots(figsize=(8, 2.4), layout="constrained")
 for row, outcome in enumerate((alone, promised)):

@@ -12,6 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 import prudent
 from prudent.certification import error_boundary
@@ -84,14 +85,21 @@ def test_readme_code_prints_what_the_readme_shows(capsys):
     quoted = rest.split("```text\n")[1].split("```")[0]
     assert capsys.readouterr().out.split() == quoted.split()
 
-    model, X, y = (names[name] for name in ("model", "X", "y"))
+    model, X_new, y_new = (names[name] for name in ("model", "X_new", "y_new"))
     answered = names["answers"].sum(axis=1) == 1
     labels = model.classes_[names["answers"].argmax(axis=1)]
-    wrong = (labels != y[1200:])[answered].mean()
-    alone = 1 - names["mine"].fit(X[:1200], y[:1200]).score(X[1200:], y[1200:])
+    wrong = (labels != y_new)[answered].mean()
+    alone = 1 - names["mine"].fit(names["X"], names["y"]).score(X_new, y_new)
     shown = " ".join(rest.split("```", 2)[2].split("## ")[0].split())
     for share in (alone, answered.mean(), wrong):
         assert f"{100 * share:.1f} %" in shown
+    assert f"{answered.sum()} answers are few" in shown
+
+    # Rows in the order of the file are no draws from one population.
+    X, y = load_digits(return_X_y=True)
+    in_order = names["model"].fit(X / 16, y, time=np.arange(len(y)))
+    assert "in the order of this file they change" in shown
+    assert in_order.order_test_.p_value < 0.01
 
     # The picture of the start page shows the same model, of 100 rows.
     page = " ".join((DOCS / "index.rst").read_text(encoding="utf-8").split())
