@@ -77,7 +77,7 @@ def apply(
             columns += _columns(loaded.rule, loaded.given(loaded.frame(part)))
             yield from zip(*columns, strict=True)
 
-    with failing_as_data(rule_file):
+    with failing_as_data(loaded):
         write_rows([*copied, *HEADS[loaded.rule.kind]], lines(), output)
 
 
@@ -132,12 +132,12 @@ def export(
     from prudent.estimator_tools import exported_rule
 
     last = load_model(model, trusted).last
-    with ending(f"{model}: {{}}", ExitCode.MODEL):
+    with ending(f"{model}: {{}}", ExitCode.MODEL, ValueError, TypeError, KeyError):
         rule = exported_rule(last)
         record = {**rule.record, "data": {"file": model.name}}
         text = replace(rule, record=record).to_json(keep_scores=keep_scores)
+        made = COLUMNS[rule.record["scores"]]
     write_whole(output, text + "\n")
-    made = COLUMNS[rule.record["scores"]]
     print(f"{output} is about {made} {listed(rule.record['columns'])}")
     for guarantee in rule.guarantees:
         print(f"Promised: {guarantee}")

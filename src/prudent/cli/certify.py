@@ -192,7 +192,7 @@ def certify(
     given = None if costs is None else options.read_costs(costs, labels)
     from prudent.certification import certify as certified
 
-    with failing_as_data(model):
+    with failing_as_data(loaded):
         certificates = certified(
             taken.estimator,
             taken.X,
@@ -212,7 +212,7 @@ def certify(
             taken.y,
             confidence=confidence,
             positive=positive,
-            model=model,
+            loaded=loaded,
         )
         write_bands(bands, thresholds)
         if not per_claim:
@@ -240,7 +240,7 @@ def certify(
         )
     if write_json([_record(promise) for promise in certificates], json_file):
         return
-    with failing_as_data(model):
+    with failing_as_data(loaded):
         _print(certificates, taken, data, confidence, jointly=not per_claim)
 
 
@@ -306,7 +306,7 @@ def _by_file(
         X = loaded.rows(frame)
         y = _known_labels(truth.tolist(), loaded, normal)
         seen = FITTED if loaded.has_seen(data) else ""
-        with failing_as_data(loaded.path):
+        with failing_as_data(loaded):
             compared = remembers_rows(loaded.estimator, X)
         new = COMPARED if compared else UNSEEN.format("the model")
         return Taken(loaded.estimator, X, y, together, promises, seen, new, parts)

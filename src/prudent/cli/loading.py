@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.options import Columns, Reading, names
@@ -259,12 +259,22 @@ def fingerprint(data: str) -> str | None:
         return file_digest(stream, "sha256").hexdigest()
 
 
+class FromFile(Protocol):
+    """A model or a rule that was read from a file."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def answers_nothing(self) -> bool: ...
+
+
 @contextmanager
-def failing_as_data(model: Path | None = None) -> Iterator[None]:
+def failing_as_data(loaded: FromFile | None = None) -> Iterator[None]:
     """Pass warnings on as notes, and end the command where the data will not do.
 
-    What else ends the work of a `model` from a file is a fault of the file, or of the
-    model: its own words are shown.
+    What else ends the work of a model that is `loaded` from a file is a fault of the
+    file, or of the model: its own words are shown. So is a ValueError of a model that
+    answers to no row at all.
     """
     from prudent.exceptions import InfeasibleError
 
@@ -275,17 +285,24 @@ def failing_as_data(model: Path | None = None) -> Iterator[None]:
         except InfeasibleError as error:
             raise CommandError(str(error), ExitCode.LIMIT) from error
         except ValueError as error:
+            if loaded is not None and loaded.answers_nothing():
+                raise _failed_in_use(loaded.path, error) from error
             raise CommandError(str(error), ExitCode.DATA) from error
         except (CommandError, MemoryError, OSError):
             raise
         except Exception as error:
-            if model is None:
+            if loaded is None:
                 raise
-            raise CommandError(
-                f"{model} failed in use, or is damaged: "
-                f"{type(error).__name__}: {error}. Fit the model again",
-                ExitCode.MODEL,
-            ) from error
+            raise _failed_in_use(loaded.path, error) from error
         finally:
             for text in dict.fromkeys(str(warning.message) for warning in caught):
                 note(" ".join(text.split()))
+
+
+def _failed_in_use(path: Path, error: Exception) -> CommandError:
+    """The fault is in the file of a model, or in the model, and not in the data."""
+    return CommandError(
+        f"{path} failed in use, or is damaged: {type(error).__name__}: {error}. "
+        "Fit the model again",
+        ExitCode.MODEL,
+    )

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prudent.cli.exits import CommandError, ExitCode, UsageError
-from prudent.cli.loading import failing_as_data, fingerprint
+from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
+from prudent.cli.loading import fingerprint
 from prudent.cli.output import native_output_left_out
 from prudent.cli.subgroups import columns_of_model, require_columns
 from prudent.io.errors import listed, shown
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from prudent.io import Preparation, TableSource
     from prudent.io.table import Table
     from prudent.persistence import Header
+
+#: What a sound model answers by, and a number in all columns of rows to try it on.
+ANSWERS = ("predict_proba", "decision_function", "answers", "predict_set", "p_values")
+MADE_UP = (0.0, 1.0, 0.5)
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,25 @@ class LoadedModel:
     def require_subgroups(self, source: TableSource) -> None:
         """Refuse a table that does not say of which subgroups its rows are."""
         require_columns(columns_of_model(self.last), source)
+
+    def answers_nothing(self) -> bool:
+        """Whether it fails on each of a few made-up rows: so no data is at fault."""
+        import warnings
+
+        import pyarrow as pa
+
+        for number in MADE_UP:
+            cells: dict[str, list[Any]] = {name: [number] for name in self.features}
+            cells |= {name: [*known.levels[:1]] for name, known in self.words.items()}
+            with warnings.catch_warnings(), suppress(Exception):
+                warnings.simplefilter("ignore")
+                X = self.rows(pa.table(cells))
+                self.estimator.predict(X)
+                for method in ANSWERS:
+                    if hasattr(self.last, method):
+                        getattr(self.last, method)(self.before_last(X))
+                return False
+        return True
 
     def codes(self, frame: pa.Table) -> FloatArray:
         """Numbers, and for a word one that nothing but the word decides; NaN: missing.
@@ -339,7 +362,8 @@ def load_model(path: Path, trusted: Sequence[str] | None = None) -> LoadedModel:
             "or on a data frame",
             ExitCode.MODEL,
         )
-    with failing_as_data(path):
+    damaged = f"{path} is damaged: {{}}. Fit the model again"
+    with ending(damaged, ExitCode.MODEL, Exception):
         return _described(path, estimator, header)
 
 

@@ -131,7 +131,7 @@ def monitor(
         text = f"{data} {what}: it holds no new rows"
         note(text, always=True)
     table = _read(data, target, reading, loaded, groups)
-    with failing_as_data(model):
+    with failing_as_data(loaded):
         _count(watching, loaded, table, normal, drift=drift, again=again)
     if state is not None:
         replace_state(state, watching.to_dict(), before)
@@ -173,7 +173,10 @@ def _watch(
 
     digest = fingerprint(str(model)) or ""
     if stored is None:
-        return Watch.over(estimator, digest, level or DEFAULT_LEVEL, watch or "rate")
+        level, watch = level or DEFAULT_LEVEL, watch or "rate"
+        damaged = f"{model} is damaged: {{}}. Fit the model again"
+        with ending(damaged, ExitCode.MODEL, ValueError, TypeError, AttributeError):
+            return Watch.over(estimator, digest, level, watch)
     with ending(f"{path}: {{}}", ExitCode.MODEL):
         check_format(stored)
     if stored.get("model") != digest:

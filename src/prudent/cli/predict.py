@@ -60,7 +60,7 @@ def predict(
     from prudent.io.table import check_column, without_gaps
 
     loaded = load_model(model, trusted)
-    with failing_as_data(model):
+    with failing_as_data(loaded):
         promises = getattr(loaded.last, "guarantees_", ())
         as_set = as_set or any(promise.quantity == "coverage" for promise in promises)
         answers = _answers(loaded, proba=proba, as_set=as_set, p_values=p_values)
@@ -105,7 +105,7 @@ def predict(
                 cells += _answers_of_some(answers, rows, whole.tolist())
             yield from zip(*cells, strict=True)
 
-    with failing_as_data(model):
+    with failing_as_data(loaded):
         said = [name for heads, _ in answers for name in heads]
         write_rows([*kept, *said], lines(), output)
     if n_left_out:

@@ -159,6 +159,10 @@ class LoadedRule:
         """
         return read_rows(source, self.names, self.check, self.frame, target, groups)
 
+    def answers_nothing(self) -> bool:
+        """Never: all of a rule is checked when it is read."""
+        return False
+
     def codes(self, frame: pa.Table) -> FloatArray:
         """Scores of all rows, (n, n_columns), NaN where there is none."""
         columns = [frame[name].to_numpy() for name in self.features]

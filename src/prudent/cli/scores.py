@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent import ThresholdBands
+    from prudent.cli.models import LoadedModel
+    from prudent.cli.rules import LoadedRule
     from prudent.core.types import BoolArray, FloatArray
     from prudent.io.table import Table
 
@@ -230,7 +232,7 @@ def bands_of_model(
     *,
     confidence: float,
     positive: str | None,
-    model: Path | None,
+    loaded: LoadedModel | LoadedRule | None,
 ) -> ThresholdBands:
     """Limits at all thresholds of a model's own scores."""
     from prudent.certification import certify_thresholds
@@ -244,7 +246,7 @@ def bands_of_model(
     known = {str(label): label for label in getattr(estimator, "classes_", ())}
     if positive is not None:
         _check_positive(positive, known)
-    with failing_as_data(model):
+    with failing_as_data(loaded):
         return certify_thresholds(
             estimator,
             X,

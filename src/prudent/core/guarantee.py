@@ -156,6 +156,15 @@ default=None
     source: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("subgroup", "average_over", "source"):
+            text = getattr(self, name)
+            if not isinstance(text, str | None):
+                raise ValueError(f"`{name}` must be a text, got {text!r}.")
+        if isinstance(self.scope, list | dict):
+            raise ValueError(f"`scope` must be a label, got {self.scope!r}.")
+        for text in self.assumptions:
+            if not isinstance(text, str):
+                raise ValueError(f"an assumption must be a text, got {text!r}.")
         if self.quantity not in get_args(Quantity):
             raise ValueError(
                 f"`quantity` must be one of {list(get_args(Quantity))}, "
@@ -537,14 +546,6 @@ default=None
             for key, value in fields.items()
             if key in cls.__dataclass_fields__
         }
-        for key in ("subgroup", "average_over", "source"):
-            if not isinstance(known.get(key), str | None):
-                raise ValueError(f"`{key}` must be a text, got {known[key]!r}.")
-        if isinstance(known.get("scope"), list | dict):
-            raise ValueError(f"`scope` must be a label, got {known['scope']!r}.")
-        for text in known.get("assumptions", ()):
-            if not isinstance(text, str):
-                raise ValueError(f"an assumption must be a text, got {text!r}.")
         evidence = known.get("evidence", {})
         known["evidence"] = {name: float(value) for name, value in evidence.items()}
         return cls(**known)
