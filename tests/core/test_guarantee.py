@@ -174,6 +174,20 @@ def test_promises_are_hashable_and_equal_ones_hash_alike():
     assert len({first, second, promise()}) == 2
 
 
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ((11, 10), r"`violations` must lie in \[0, 10\], got 11\."),
+        ((-1, np.int64(10)), r"`violations` must lie in \[0, 10\], got -1\."),
+        ((1, 0), r"`n` must be > 0, got 0"),
+        (([True, False], 2), "`violations` must be the number .* of shape"),
+    ],
+)
+def test_counts_that_cannot_be_are_refused_by_their_name(counts, message):
+    with pytest.raises(ValueError, match=message):
+        Guarantee(quantity="error rate", bound=0.1, sense="<=").check(*counts)
+
+
 @pytest.mark.parametrize("quantity", ["expected cost", "false discovery rate"])
 def test_what_is_no_rate_of_rows_cannot_be_checked_by_a_count(quantity):
     with pytest.raises(ValueError, match="batches|not a rate"):

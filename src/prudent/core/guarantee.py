@@ -323,7 +323,15 @@ default=None
             return float(np.count_nonzero(broken[rows])), float(len(rows))
         if n is None:
             raise ValueError("`n`, the number of rows looked at, is missing.")
-        return float(violations), float(n)  # type: ignore[arg-type]
+        if np.ndim(violations):
+            raise ValueError(
+                "`violations` must be the number of such rows where no `groups` are "
+                f"given, got an array of shape {np.shape(violations)}."
+            )
+        count = float(violations)  # type: ignore[arg-type]
+        if n > 0 and not 0 <= count <= n:
+            raise ValueError(f"`violations` must lie in [0, {n:g}], got {count:g}.")
+        return count, float(n)
 
     def rows_that_count(
         self, n_rows: int, groups: ArrayLike | None = None
