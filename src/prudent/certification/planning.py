@@ -102,8 +102,9 @@ def plan(
     saw: it falls while c stays. The answer is the first rank behind the last tooth
     whose end is below `power`.
 
-    How many of N rows count is random where `answered_share` is below 1: Bin(N, share),
-    and the power is the mean of g over it: with the mean number N * share alone,
+    With an `answered_share` below 1 that many rows have to count on average: the answer
+    is at least n / share. How many of N rows count is random, Bin(N, share), and the
+    power is the mean of g over it: with the mean number alone,
     ``plan(expected=0, answered_share=0.5)`` would be sure of 118 rows that are enough
     in 0.54 of cases.
 
@@ -130,16 +131,17 @@ def plan(
     if not claims >= 1:
         raise ValueError(f"`claims` must be at least 1, got {shown(claims)}.")
     level = (1 - confidence) / claims
+    answered = fewest_rows(bound, 1 - level)
+    if expected > 0:
+        answered = _first_row_of_power(bound, expected, level, power)
     if answered_share < 1:
+        on_average = math.ceil(answered / answered_share * (1 - 1e-12))
         rows, reached = _rows_of_random_count(
-            bound, expected, level, answered_share, power
+            bound, expected, level, answered_share, power, fewest=on_average
         )
         answered = round(rows * answered_share)
         wrong = most_wrong(answered, bound, level)
     else:
-        answered = fewest_rows(bound, 1 - level)
-        if expected > 0:
-            answered = _first_row_of_power(bound, expected, level, power)
         rows, wrong = answered, most_wrong(answered, bound, level)
         reached = float(binomial_tail(wrong, rows, expected)) if expected else 1.0
     return Plan(
@@ -263,9 +265,15 @@ def queue_in_words(promise: Guarantee, rows: int = 1000) -> str:
 
 
 def _rows_of_random_count(
-    bound: float, expected: float, level: float, share: float, power: float
+    bound: float,
+    expected: float,
+    level: float,
+    share: float,
+    power: float,
+    *,
+    fewest: int,
 ) -> tuple[int, float]:
-    """Fewest rows from which on the power suffices where Bin(N, share) of N count.
+    """Rows, `fewest` or more, from which on the power suffices if Bin(N, share) count.
 
     The power there is returned too: the mean of the saw g over the number of rows that
     count. The mean of the ends of the teeth lies below it and rises with the rows: from
@@ -313,13 +321,14 @@ def _rows_of_random_count(
         low, step = high, math.ceil(1 / (bound * share))
         while low > 0 and power_and_rise(low)[0] >= power:
             low, step = max(0, low - step), 2 * step
-        high = _least(lambda n: power_and_rise(n)[0] >= power, low, high)
+        high = max(_least(lambda n: power_and_rise(n)[0] >= power, low, high), fewest)
         return high, power_and_rise(high)[0]
     while high > 0:
         mean, rise = power_and_rise(high - 1)
         if mean < power:
             break
         high -= 1 + int((mean - power) / (share * rise))
+    high = max(high, fewest)
     return high, power_and_rise(high)[0]
 
 
