@@ -87,7 +87,7 @@ print(drift)
 # The trap: on average is not this model
 # --------------------------------------
 # A detector calibrated on 108 rows, cut at the fifth lowest score, has a false-alarm
-# rate of 5/109 **on average over calibration sets**. About half of all such detectors
+# rate of 5/109 **on average over calibration sets**. Of all such detectors 44 %
 # exceed that rate for ever, and all are correctly calibrated. Let us take 300 of them,
 # draw the rate of each, and watch 2000 rows of each in two ways.
 on_average = Guarantee(

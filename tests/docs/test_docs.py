@@ -17,9 +17,11 @@ from sklearn.datasets import load_digits
 import prudent
 from prudent.certification import error_boundary
 from prudent.cli.app import _run
-from prudent.core.binomial import most_wrong
+from prudent.core.binomial import fewest_rows, most_wrong
 from prudent.datasets import BUNDLED
+from prudent.evaluation.promising import rows_needed
 from prudent.io import read_table, training_data
+from prudent.rules.wish import parse_promise
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -267,6 +269,50 @@ def test_guide_says_how_many_answered_rows_certify_an_error():
     assert f"({fewest[3]} of 500, as above)" in words
     for n, rate in ((58, 0.05), (28, 0.1), (298, 0.01)):
         assert len(error_boundary(n, rate).ranks) == 0
+
+
+def test_start_page_says_how_many_rows_a_promise_needs():
+    page = (DOCS / "index.rst").read_text(encoding="utf-8")
+    words = " ".join(page.split("Which promise do I need?")[1].split())
+
+    def rows(promise, label=None):
+        wish = parse_promise(promise, ["malignant", "benign"])
+        return rows_needed(wish, label, n_methods=1, n_folds=5)
+
+    alone = fewest_rows(0.1)
+    wrapped = rows("coverage >= 90% in every class", "benign").to_fit
+    assert f"{alone} rows of each class, none held out; {wrapped} if it" in words
+    error = rows("error <= 5%")
+    assert f"{error.to_fit} rows. 30 % are held out" in words
+    assert f"{error.held_out} of those must be answered" in words
+    missed, half = (
+        rows(f"missed malignant <= {rate}", "malignant").to_fit for rate in ("4%", "2%")
+    )
+    assert f"{missed} rows of the class" in words
+    assert f"For 2 % it takes {half}." in words
+    assert f"{fewest_rows(0.05)} rows on average over training samples" in words
+
+
+def test_guide_says_how_many_alarms_a_scaler_in_front_costs():
+    """Nearest neighbours among 20 rows, in units that 19 of them have learned."""
+    page = (DOCS / "user_guide" / "conformal.rst").read_text(encoding="utf-8")
+    words = " ".join(page.split())
+    random = np.random.default_rng(0)
+
+    def alarms(draw):
+        strangest = []
+        for _ in range(40):
+            rows = draw((1000, 20, 10))
+            rows /= rows[:, :19].std(axis=1, keepdims=True)
+            square = (rows**2).sum(axis=2)
+            distance = square[:, :, None] + square[:, None] - 2 * rows @ rows.mT
+            distance[:, np.arange(20), np.arange(20)] = np.inf
+            strangest.append(distance.min(axis=2).argmax(axis=1) == 19)
+        return f"{np.mean(strangest):.2f}"[1:]
+
+    heavy = alarms(lambda shape: random.standard_t(3, shape))
+    assert f"came at {heavy} where .05 was promised, for 19 rows of 10 heavy" in words
+    assert f"at {alarms(random.standard_normal)} for normal columns" in words
 
 
 def test_pages_say_how_often_the_last_test_passed_is_false():
