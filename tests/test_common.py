@@ -207,3 +207,30 @@ def test_declared_class_without_rows_is_never_predicted(estimator, rows):
     assert "zz" not in model.predict(X)
     if hasattr(model, "predict_set"):
         assert not model.predict_set(X)[:, 3].any()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        prudent.MinimaxProbabilityClassifier(covariance=np.float64(-2.5)),
+        prudent.MinimaxProbabilityClassifier(mean_radius=np.float64(-2.5)),
+        prudent.OptimisticScoreClassifier(covariance=np.float64(-2.5)),
+        prudent.ImpreciseDiscriminantAnalysis(covariance=np.float64(-2.5)),
+        prudent.ImpreciseDiscriminantAnalysisCV(covariance=np.float64(-2.5)),
+    ],
+    ids=ids,
+)
+def test_settings_are_shown_as_plain_numbers_under_their_own_name(estimator, rows):
+    settings = estimator.get_params()
+    (name,) = (name for name in settings if isinstance(settings[name], np.float64))
+    with pytest.raises(ValueError, match=rf"`{name}` must .* got -2\.5\.$"):
+        estimator.fit(*rows)
+
+
+@pytest.mark.parametrize(
+    "estimator", [prudent.ConformalClassifier, prudent.ConformalDetector]
+)
+@pytest.mark.parametrize("inside", ["logistic", 3, prudent.SelectiveClassifier])
+def test_what_is_no_estimator_is_refused_by_name(estimator, inside, rows):
+    with pytest.raises(TypeError, match="Conformal.*: `estimator` must be .* `fit`"):
+        estimator(inside).fit(*rows)

@@ -45,7 +45,7 @@ from prudent.core.classes import spread_over_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import Block, LocalRows, Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import Structure
+from prudent.core.validation import Structure, shown
 from prudent.exceptions import (
     DegenerateDataError,
     PrudentWarning,
@@ -433,11 +433,11 @@ def _check_valid(
     label, weight = classes[invalid[0]], statistics[0][invalid[0]]
     if not isinstance(family, GaussianFamily):
         raise DegenerateDataError(
-            f"{name}: the statistics of class {label!r} give no valid parameters."
+            f"{name}: the statistics of class {shown(label)} give no valid parameters."
         )
     what = "the covariance shared by all classes is singular"
     if not family.tied:
-        what = f"the covariance of class {label!r} ({weight:g} rows) is singular"
+        what = f"the covariance of class {shown(label)} ({weight:g} rows) is singular"
     raise SingularCovarianceError(
         f"{what}; set `covariance_prior_strength` above 0 (its default is 'auto') "
         "or use `family='tied'`."

@@ -304,7 +304,7 @@ def check_scoring(scoring: Any) -> None:
     if not (callable(scoring) or scoring in ("max_probability", "margin")):
         raise ValueError(
             "`scoring` must be 'max_probability', 'margin' or a callable, got "
-            f"{scoring!r}."
+            f"{shown(scoring)}."
         )
 
 

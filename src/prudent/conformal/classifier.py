@@ -86,10 +86,18 @@ class ConformalEstimator(HeldOutEstimator):
         (which a pipeline may match by name), sparse matrices and texts stay as they
         came.
         """
+        inner = self.estimator
         if not reset:
             check_is_fitted(self)
+        elif inner is not None and (
+            isinstance(inner, type) or not hasattr(inner, "fit")
+        ):
+            raise TypeError(
+                f"{type(self).__name__}: `estimator` must be an estimator with `fit`, "
+                f"got {shown(inner)}."
+            )
         refuse_dask(X)
-        if self.estimator is None:
+        if inner is None:
             return validate_data(self, X, dtype=np.float64, reset=reset)
         if hasattr(X, "columns"):
             if reset:

@@ -161,7 +161,7 @@ default=None
             if not isinstance(text, str | None):
                 raise ValueError(f"`{name}` must be a text, got {text!r}.")
         if isinstance(self.scope, list | dict):
-            raise ValueError(f"`scope` must be a label, got {self.scope!r}.")
+            raise ValueError(f"`scope` must be a label, got {shown(self.scope)}.")
         for text in self.assumptions:
             if not isinstance(text, str):
                 raise ValueError(f"an assumption must be a text, got {text!r}.")

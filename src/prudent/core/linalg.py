@@ -36,7 +36,9 @@ def floor_eigenvalues(
     else:
         floor = minimum
     if not floor >= 0:
-        raise ValueError(f"`minimum` must be a number >= 0 or 'auto', got {minimum!r}.")
+        raise ValueError(
+            f"`minimum` must be a number >= 0 or 'auto', got {shown(minimum)}."
+        )
     clipped = values < floor
     if not clipped.any():
         return covariance, 0
@@ -479,7 +481,7 @@ def _check_options(
         ("target", target, ("diagonal", "identity")),
     ):
         if value not in accepted:
-            raise ValueError(f"`{name}` must be one of {accepted}, got {value!r}.")
+            raise ValueError(f"`{name}` must be one of {accepted}, got {shown(value)}.")
     if shrinkage is not None and not 0 <= shrinkage <= 1:
         raise ValueError(f"`shrinkage` must lie in [0, 1], got {shown(shrinkage)}.")
     if estimator != "empirical" and shrinkage is not None:

@@ -25,6 +25,7 @@ from prudent.core.linalg import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments, feature_names
 from prudent.core.rows import LocalRows, refuse_dask
 from prudent.core.types import FloatArray
+from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 # --- rows and labels at the door ------------------------------------------------------
@@ -433,7 +434,7 @@ def covariance_rule(
         return FittedCovariance(covariance)
     raise ValueError(
         f"`{parameter}` must be one of {list(names)}, a number in [0, 1] or a "
-        f"covariance estimator with `fit`, got {covariance!r}."
+        f"covariance estimator with `fit`, got {shown(covariance)}."
     )
 
 

@@ -15,6 +15,7 @@ from scipy.special import logsumexp, softmax
 
 from prudent.core.classes import PRIOR_TOLERANCE, log_odds_bounds, log_probabilities
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 
 TIE = 1e-9  # log odds this close are tied; of log joints, relatively
 _REMAINDER = 1e-14  # of a probability whose mass the ball can move: none
@@ -342,5 +343,5 @@ def _checked(prior: ArrayLike, radius: float) -> tuple[FloatArray, float]:
             f"`prior` must hold numbers >= 0 that sum to 1, got {centre.tolist()}."
         )
     if not radius >= 0:
-        raise ValueError(f"`radius` must be a number >= 0, got {radius!r}.")
+        raise ValueError(f"`radius` must be a number >= 0, got {shown(radius)}.")
     return centre, float(radius)

@@ -184,7 +184,8 @@ constant_features_, moments_, guarantees_
         if not choices:
             raise ValueError("`shrinkages` must hold at least one value, got none.")
         for covariance in choices:
-            covariance_rule(covariance, COVARIANCES, parameter="shrinkages")
+            named = "covariance" if given is None else "shrinkages"
+            covariance_rule(covariance, COVARIANCES, parameter=named)
         rows, labels, weight = check_training(self, X, y, sample_weight)
         counts = np.unique(labels, return_counts=True)[1]
         class_priors(self.priors, counts.astype(np.float64))

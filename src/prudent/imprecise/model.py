@@ -12,6 +12,7 @@ from scipy.special import expit
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import class_costs, log_probabilities, posterior_bounds
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
 from prudent.imprecise.criteria import CredalSet, dominance, prior_bounds
 
@@ -39,10 +40,12 @@ def settings(
     if not _is_amount(prior_imprecision):
         raise ValueError(
             f"`prior_imprecision` must be a number from 0 to {LARGEST:g}, got "
-            f"{prior_imprecision!r}."
+            f"{shown(prior_imprecision)}."
         )
     if not (isinstance(max_nodes, Integral) and int(max_nodes) >= 0):
-        raise ValueError(f"`max_nodes` must be an integer >= 0, got {max_nodes!r}.")
+        raise ValueError(
+            f"`max_nodes` must be an integer >= 0, got {shown(max_nodes)}."
+        )
     if criterion not in CRITERIA:
         raise ValueError(
             f"`criterion` must be one of {list(CRITERIA)}, got {criterion!r}."
@@ -75,7 +78,7 @@ def _imprecisions(given: Any, n_features: int) -> tuple[float, FloatArray | None
         return float(given), None
     if np.ndim(given) == 0:
         raise ValueError(
-            f"`imprecision` must be a number from 0 to {LARGEST:g}, got {given!r}."
+            f"`imprecision` must be a number from 0 to {LARGEST:g}, got {shown(given)}."
         )
     values = np.asarray(given)
     fits = values.shape == (n_features,) and values.dtype.kind in "iuf"

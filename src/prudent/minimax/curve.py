@@ -20,6 +20,7 @@ from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq, minimize_scalar
 
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError
 
 EPS = float(np.finfo(np.float64).eps)
@@ -350,7 +351,7 @@ def pareto_frontier(
     is the covariance of the positive class, Sy that of the negative one.
     """
     if n_points < 2:
-        raise ValueError(f"`n_points` must be >= 2, got {n_points!r}.")
+        raise ValueError(f"`n_points` must be >= 2, got {shown(n_points)}.")
     duel = ScaledDuel.from_moments(d, Sx, Sy, Balance())
     curve = ParetoCurve.from_moments(duel.d, duel.X, duel.Y)
     if curve.null_normal is not None:

@@ -22,6 +22,7 @@ from prudent.core.linalg import CovarianceRule
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 
 #: Where the moments and their radii come from.
 Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
@@ -72,7 +73,9 @@ def _per_class(name: str, value: ArrayLike, n_classes: int, least: float) -> Flo
             f"array of shape {values.shape}."
         )
     if not (np.isfinite(values).all() and (values >= least).all()):
-        raise ValueError(f"`{name}` must be finite and >= {least:g}, got {value!r}.")
+        raise ValueError(
+            f"`{name}` must be finite and >= {least:g}, got {shown(value)}."
+        )
     return np.array(np.broadcast_to(values, n_classes))
 
 
@@ -91,7 +94,7 @@ def gaussian_radii(moments: ClassMoments, confidence: float) -> FloatArray:
         if n <= n_features + 1:
             raise ValueError(
                 f"uncertainty='gaussian' needs more than {n_features + 1} rows per "
-                f"class for {n_features} features, class {label!r} has {n}: use "
+                f"class for {n_features} features, class {shown(label)} has {n}: use "
                 "uncertainty='bootstrap', fewer features or more rows."
             )
     radii = np.zeros((3, n_classes))
@@ -116,8 +119,8 @@ def bootstrap_radii(
         if count < FEWEST_ROWS_TO_RESAMPLE:
             raise ValueError(
                 f"uncertainty='bootstrap' needs {FEWEST_ROWS_TO_RESAMPLE} rows per "
-                f"class at least, class {label!r} has {count}: give more rows, or set "
-                "`covariance_radius` and `mean_radius`."
+                f"class at least, class {shown(label)} has {count}: give more rows, "
+                "or set `covariance_radius` and `mean_radius`."
             )
     radii = np.ones((3, n_classes))
     radii[0] = [mean_radius(n_features, w, level) for w in moments.weight.tolist()]

@@ -20,6 +20,7 @@ from prudent.core.linalg import CovarianceRule, MahalanobisFactors, row_blocks
 from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.rows import Block, Rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import shown
 from prudent.exceptions import DegenerateDataError
 from prudent.optimistic.nominal import (
     class_deviations,
@@ -73,7 +74,7 @@ def clt_radius(
     """
     n_features = whole_features(n_features)
     if not 0 < n_rows < np.inf:
-        raise ValueError(f"`n_rows` must be finite and > 0, got {n_rows!r}.")
+        raise ValueError(f"`n_rows` must be finite and > 0, got {shown(n_rows)}.")
     check_fraction("level", level)
     if ball not in get_args(Ball):
         raise ValueError(f"`ball` must be 'moments' or 'covariance', got {ball!r}.")
@@ -139,7 +140,7 @@ def given_radii(radius: ArrayLike, n_classes: int) -> FloatArray:
             f"{n_classes} classes, got {description}."
         )
     if not ((given >= 0) & np.isfinite(given)).all():
-        raise ValueError(f"every radius must be finite and >= 0, got {radius!r}.")
+        raise ValueError(f"every radius must be finite and >= 0, got {shown(radius)}.")
     return np.full(n_classes, given)
 
 
@@ -220,7 +221,7 @@ def radius_limit_law(
             "class, or the pair (third, fourth) of a standardised row."
         )
     if not n_samples >= 1:
-        raise ValueError(f"`n_samples` must be >= 1, got {n_samples!r}.")
+        raise ValueError(f"`n_samples` must be >= 1, got {shown(n_samples)}.")
     if isinstance(moments, tuple) and len(moments) == 2 and np.ndim(moments[0]) == 3:
         weights = _eigenvalues(_covariance_of_moments(*moments))
     else:
@@ -569,7 +570,7 @@ default="ledoit_wolf"
     """
     check_fraction("level", level)
     if not n_resamples >= 1:
-        raise ValueError(f"`n_resamples` must be >= 1, got {n_resamples!r}.")
+        raise ValueError(f"`n_resamples` must be >= 1, got {shown(n_resamples)}.")
     if isinstance(covariance, str):
         known = covariance in NAMES
     else:
@@ -577,7 +578,7 @@ default="ledoit_wolf"
     if not known:
         raise ValueError(
             f"`covariance` must be one of {list(NAMES)}, a number in [0, 1] or a "
-            f"function of rows, got {covariance!r}."
+            f"function of rows, got {shown(covariance)}."
         )
     X, weight = class_rows(X, sample_weight)
     if covariance in ("empirical", 0.0):

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq, elementwise
 
 from prudent.core.types import FloatArray
+from prudent.core.validation import shown
 from prudent.optimistic.formulas import (
     GAUSSIAN_LOWER,
     GAUSSIAN_UPPER,
@@ -299,9 +300,11 @@ def _scores(
 def whole_features(n_features: float) -> int:
     """Number of features d, a whole number >= 1."""
     if not n_features >= 1:
-        raise ValueError(f"`n_features` must be >= 1, got {n_features!r}.")
+        raise ValueError(f"`n_features` must be >= 1, got {shown(n_features)}.")
     if not float(n_features).is_integer():
-        raise ValueError(f"`n_features` must be a whole number, got {n_features!r}.")
+        raise ValueError(
+            f"`n_features` must be a whole number, got {shown(n_features)}."
+        )
     return int(n_features)
 
 

@@ -32,6 +32,7 @@ from prudent.adversarial.density.model import GridReference, SoftRule
 from prudent.core.binomial import fewest_rows
 from prudent.core.rows import hold_out, refuse_dask
 from prudent.core.types import FloatArray
+from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     RateMixin,
@@ -238,7 +239,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         if self.exact and self.confidence is not None:
             raise ValueError(
                 "`exact=True` attains the rate on average: leave `confidence` out, got "
-                f"{self.confidence!r}."
+                f"{shown(self.confidence)}."
             )
         if self.strategy != "soft":
             return
@@ -250,7 +251,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         if self.exact or self.confidence is not None:
             raise ValueError(
                 "`strategy='soft'` keeps its rate on average only: leave `confidence` "
-                f"and `exact` out, got {self.confidence!r} and {self.exact!r}."
+                f"and `exact` out, got {shown(self.confidence)} and {self.exact!r}."
             )
 
     def _hold_out(

@@ -119,7 +119,7 @@ def _checked_sum(p: ArrayLike, name: str) -> FloatArray:
     with np.errstate(over="ignore"):
         total = float(mass.sum())
     if abs(total - 1) > _SUM_TOL:
-        raise ValueError(f"`{name}` must sum to 1, got a sum of {total!r}.")
+        raise ValueError(f"`{name}` must sum to 1, got a sum of {shown(total)}.")
     return mass
 
 
@@ -158,14 +158,16 @@ def _normalised(weights: FloatArray, name: str) -> FloatArray:
     """Weights divided by their sum, (n,); refuses positive ones below 1e-300."""
     highest = float(weights.max())
     if not 0 < highest < np.inf:
-        raise ValueError(f"`{name}` must have a positive finite sum, got {highest!r}.")
+        raise ValueError(
+            f"`{name}` must have a positive finite sum, got {shown(highest)}."
+        )
     # Scaled by a power of two, which is exact, so that no sum overflows.
     scaled = np.ldexp(weights, -np.frexp(highest)[1])
     p: FloatArray = scaled / scaled.sum()
     lowest = float(np.min(p, where=p > 0, initial=1.0))
     if lowest < SMALLEST:
         raise ValueError(
-            f"`{name}` gives an event the probability {lowest!r}, below "
+            f"`{name}` gives an event the probability {shown(lowest)}, below "
             f"{SMALLEST}: round it to 0 (always rejected)."
         )
     return p
@@ -358,7 +360,9 @@ def _between(
 def _checked(kind: DivergenceName, base: float) -> Divergence:
     """The divergence of this name, or a ValueError."""
     if kind not in DIVERGENCES:
-        raise ValueError(f"`kind` must be one of {list(DIVERGENCES)}, got {kind!r}.")
+        raise ValueError(
+            f"`kind` must be one of {list(DIVERGENCES)}, got {shown(kind)}."
+        )
     if not 1 < base < math.inf:
         raise ValueError(f"`base` must be a number > 1, got {shown(base)}.")
     return Divergence(kind, base)

@@ -413,14 +413,15 @@ class RejectionGame(BaseEstimator):
         if (self.false_alarm_rate is None) == (self.miss_rate is None):
             raise ValueError(
                 "one of `false_alarm_rate` and `miss_rate` is given and the other is "
-                f"None, got {self.false_alarm_rate!r} and {self.miss_rate!r}."
+                f"None, got {shown(self.false_alarm_rate)} and {shown(self.miss_rate)}."
             )
         adversaries = self.adversaries
         if adversaries is not None:
             if self.divergence_bound is not None:
                 raise ValueError(
                     "`adversaries` takes the place of `divergence_bound`: pass "
-                    f"divergence_bound=None with it, got {self.divergence_bound!r}."
+                    "divergence_bound=None with it, got "
+                    f"{shown(self.divergence_bound)}."
                 )
             adversaries = check_distributions(adversaries, len(mass), "adversaries")
         if callable(self.divergence) and value is not mass:

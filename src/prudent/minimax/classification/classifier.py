@@ -21,6 +21,7 @@ from prudent.core.classes import winner
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows, Rows
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 from prudent.estimator_tools import (
     MomentFitMixin,
     check_training,
@@ -375,7 +376,7 @@ default="empirical"
                     raise ValueError(
                         f"uncertainty={self.uncertainty!r} takes all radii from the "
                         f"empirical moments: leave `{name}` at {neutral!r}, got "
-                        f"{value!r}."
+                        f"{shown(value)}."
                     )
         if self.laws != "any" and self.uncertainty == "gaussian":
             raise ValueError(
@@ -387,13 +388,13 @@ default="empirical"
         ):
             raise ValueError(
                 "bound='exact' holds for known means: use bound='union' together with "
-                f"mean_radius={self.mean_radius!r} and "
+                f"mean_radius={shown(self.mean_radius)} and "
                 f"uncertainty={self.uncertainty!r}."
             )
         if (self.objective == "cost") != (self.costs is not None):
             raise ValueError(
                 "objective='cost' and `costs` go together, got "
-                f"objective={self.objective!r} and costs={self.costs!r}."
+                f"objective={shown(self.objective)} and costs={shown(self.costs)}."
             )
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -533,7 +534,7 @@ default="empirical"
         if not len(where):
             raise ValueError(
                 f"`class_label` must be one of {self.classes_.tolist()}, got "
-                f"{class_label!r}."
+                f"{shown(class_label)}."
             )
         k, a = int(where[0]), self.coef_[0]
         mean, covariance = worst_moments(

@@ -16,6 +16,7 @@ from prudent.core.binomial import fewest_rows
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows, hold_out, refuse_dask
 from prudent.core.types import FloatArray
+from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     MomentsMixin,
@@ -234,8 +235,8 @@ class MinimaxOutlierDetector(
         if self.covariance_radius == 0:
             raise ValueError(
                 "region='ellipsoid' with a kernel needs covariance_radius > 0, got "
-                f"{self.covariance_radius!r}: rows outside the span of the training "
-                "rows would be infinitely far away. Leave it at None, or use "
+                f"{shown(self.covariance_radius)}: rows outside the span of the "
+                "training rows would be infinitely far away. Leave it at None, or use "
                 "region='halfspace'."
             )
 
@@ -287,7 +288,7 @@ class MinimaxOutlierDetector(
     def _check_learnable(self, n_fitted: int, n_rows: int) -> None:
         if n_fitted < 2:
             raise ValueError(
-                f"calibration_size={self.calibration_size!r} leaves "
+                f"calibration_size={shown(self.calibration_size)} leaves "
                 f"{n_fitted} of n_samples={n_rows} rows to learn from, at least "
                 "2 are needed: give more rows or a smaller share."
             )
