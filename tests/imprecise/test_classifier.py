@@ -143,14 +143,19 @@ def test_node_limit_is_counted_and_warned():
     model = ImpreciseDiscriminantAnalysis(covariance_type="tied", imprecision=10.0)
     model.fit(X, y)
     exact = model.predict_set(X)
-    assert model.n_unresolved(X) == 0
+    assert model.n_unresolved(X) == model.n_unresolved_ == 0
     model.set_params(max_nodes=0)
     counted = r": [1-9]\d* question\(s\) met max_nodes=0.*caution"
     with pytest.warns(ConvergenceWarning, match=counted):
         lower, upper = model.log_joint_bounds(X)
+    left = model.n_unresolved_
+    assert left > 0
+    model.predict(X)  # asks nothing
+    assert model.n_unresolved_ == left
     assert np.isfinite(lower).all()
     assert (upper + 1e-9 >= lower).all()
     exact_lower, _ = model.set_params(max_nodes=20000).log_joint_bounds(X)
+    assert model.n_unresolved_ == 0
     assert (lower <= exact_lower + 1e-9).all()
     assert exact.any(axis=1).all()
 

@@ -302,6 +302,7 @@ class Answers:
         """What a method of the model answers; of questions left open it warns."""
         model, rows = self._ask(X)
         *answers, unanswered = method(model, rows)
+        self._answering().n_unresolved_ = int(unanswered)
         warn_unanswered(type(self).__name__, unanswered, model.max_nodes)
         return answers
 
@@ -405,6 +406,9 @@ default="auto"
         Features with one value in all rows, which are ignored.
     mean_bounds_ : tuple of two ndarrays of shape (n_classes, n_features)
         Least and largest class means at the present `imprecision`, in units of `X`.
+    n_unresolved_ : int
+        Questions (row and class) that met `max_nodes` in the last answer that asks any;
+        0 after `fit`. Precise answers ask none; `n_unresolved` counts without writing.
     moments_ : ClassMoments
     guarantees_ : tuple
         Empty: this model promises nothing about future rows.
@@ -535,6 +539,7 @@ default="auto"
         self.scale_ = learned.scale
         self.covariance_kind_ = learned.covariances.kind
         self.constant_features_ = constant
+        self.n_unresolved_ = 0
         self.guarantees_ = guarantees()
 
     def _settings(self, seen: BoolArray) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class ImpreciseDiscriminantAnalysisCV(Answers, ClassifierMixin, BaseEstimator):
     estimator_ : ImpreciseDiscriminantAnalysis
         The chosen model, fitted on all rows.
     classes_, means_, covariances_, priors_, scale_, covariance_kind_, \
-constant_features_, moments_, guarantees_
+constant_features_, n_unresolved_, moments_, guarantees_
         Those of `estimator_`; see :class:`ImpreciseDiscriminantAnalysis`.
 
     Notes
