@@ -1,4 +1,4 @@
-"""Of many rows one fold chooses the number of updates, where nobody set the folds."""
+"""With `cv=None` one fold chooses the number of updates by many rows, else all do."""
 
 import numpy as np
 import pytest
@@ -32,20 +32,20 @@ def paths(monkeypatch, rows, **parameters):
 
 
 def test_few_rows_are_validated_in_all_folds(monkeypatch, rows):
-    usual, sizes = paths(monkeypatch, rows)
+    usual, sizes = paths(monkeypatch, rows, cv=None)
     assert len(sizes) == 6
     monkeypatch.undo()
-    five, _ = paths(monkeypatch, rows, cv=5)
+    five, _ = paths(monkeypatch, rows)
     assert_array_equal(usual.predict_proba(rows[0]), five.predict_proba(rows[0]))
 
 
 def test_of_many_rows_one_fold_decides_and_all_rows_fit(monkeypatch, rows):
     monkeypatch.setattr(classifier, "MOST_ROWS_FOR_ALL_FOLDS", 599)
-    _, sizes = paths(monkeypatch, rows)
+    _, sizes = paths(monkeypatch, rows, cv=None)
     assert sizes == [480, 600]
 
 
 def test_folds_that_were_set_all_decide(monkeypatch, rows):
     monkeypatch.setattr(classifier, "MOST_ROWS_FOR_ALL_FOLDS", 599)
-    _, sizes = paths(monkeypatch, rows, cv=3)
-    assert len(sizes) == 4
+    _, sizes = paths(monkeypatch, rows)
+    assert len(sizes) == 6

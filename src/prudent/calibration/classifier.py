@@ -83,8 +83,8 @@ class RiskCalibratedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstima
     class, lower those of the class the model believes in. The result is a valid
     member of the family, but trained to classify. Use it where a simple generative
     model is wanted and misspecified; rich families on few rows overfit, which the
-    default `stopping="cv"` guards against at six times the cost of one fit (twice that
-    of one fit for more than 4000 rows). Also known as risk-based calibration, RC.
+    default `stopping="cv"` guards against at six times the cost of one fit. Also known
+    as risk-based calibration, RC.
 
     Parameters
     ----------
@@ -104,10 +104,10 @@ default="full"
         Which iterate is kept: number of updates by inner cross-validation of the
         error (of the cost, with `costs`); least error on held-out rows, which gives
         a guarantee; least training error (the paper); or the last.
-    cv : int, splitter, iterable of (train, test) positions or None, default=None
+    cv : int, splitter, iterable of (train, test) positions or None, default=5
         Folds of `stopping="cv"`. An int deals the distinct rows of each class round
         robin, so that equal rows share a fold. None: 5; of more than 4000 rows the
-        first of these folds decides alone.
+        first of these folds decides alone, at a third of the time.
     validation_fraction : float, default=0.2
         Share in (0, 1) of the rows (or groups) that `stopping="holdout"` draws,
         rounded up.
@@ -287,7 +287,7 @@ default="closed_form"
         learning_rate: float = 0.1,
         max_iter: int = 64,
         stopping: str = "cv",
-        cv: Any = None,
+        cv: Any = 5,
         validation_fraction: float = 0.2,
         guard: str = "halve",
         line_search: bool = True,
@@ -746,8 +746,8 @@ def held_out_trial(
     return trial.recoded(seen)
 
 
-# Folds of a cross-validation that nobody has set. Of more rows than these the error on
-# a fifth is as good a guide as that on all.
+# Folds where `cv` is None. Of more rows than these the error on a fifth is as good a
+# guide as that on all.
 USUAL_FOLDS, MOST_ROWS_FOR_ALL_FOLDS = 5, 4000
 
 
