@@ -473,3 +473,45 @@ def test_the_truth_may_be_the_last_column(prudent, tmp_path):
     certified = prudent("certify", path, *scores, "--thresholds", limits)
     assert certified.code == 0, certified.err
     assert json.loads(limits.read_text())["positive"] == "dog"
+
+
+@pytest.mark.parametrize("word", ["?", ""])
+@pytest.mark.parametrize("name", ["classes", "judge", "vendor"])
+def test_rows_without_a_label_make_no_rule(prudent, tmp_path, name, word):
+    """As everywhere, "?" is no label; such rows are neither a class nor wrong."""
+    options, wish, _ = FILES[name]
+    columns = table()
+    rows = {column: cells[20:] for column, cells in columns.items()}
+    columns["y"] = [word] * 20 + columns["y"][20:]
+    rules = []
+    for given in (columns, rows):
+        data = write(tmp_path / "scores.csv", given)
+        rule = tmp_path / "rule.json"
+        outcome = prudent(
+            *("promise", data, *options, "--promise", wish, *UNSEEN, "-o", rule)
+        )
+        assert outcome.code == 0, outcome.err
+        said = "20 rows without a label are left out" in outcome.err
+        assert said == (given is columns)
+        rules.append(json.loads(rule.read_text()))
+    labelled, whole = (
+        {key: value for key, value in rule.items() if key != "data"} for rule in rules
+    )
+    assert labelled == whole
+
+
+def test_thresholds_of_scores_leave_rows_without_a_label_out(prudent, tmp_path):
+    """A question mark in the column of the truth counts no row as wrong."""
+    judge = ("--predicted", "verdict", "--score", "confidence")
+    limits = []
+    for word in ("?", ""):
+        columns = table()
+        columns["y"][:20] = [word] * 20
+        data, path = write(tmp_path / "scores.csv", columns), tmp_path / "limits.json"
+        outcome = prudent(
+            *("certify", data, "--truth", "y", *judge, "--thresholds", path)
+        )
+        assert outcome.code == 0
+        assert outcome.out.startswith("380 rows of ")
+        limits.append(json.loads(path.read_text()))
+    assert limits[0] == limits[1]

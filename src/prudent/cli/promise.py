@@ -15,7 +15,7 @@ from prudent.cli.exits import ExitCode, UsageError, ending
 from prudent.cli.loading import failing_as_data, fingerprint
 from prudent.cli.options import names
 from prudent.cli.output import note
-from prudent.cli.scores import ScoreColumns
+from prudent.cli.scores import ScoreColumns, rows_with_label
 from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.io.errors import TableError, counted, listed, shown
 from prudent.io.replacing import write_whole
@@ -125,13 +125,15 @@ def promise(
     items = [item for wish in wanted for item in wish.subgroups]
     parts = columns_in(table, items, target)
     values, kept = columns.values(table, drop_missing=drop_missing)
-    if excluded and target is not None:
-        kept &= ~np.isin(table.words(target), excluded)
+    truths = None if target is None else table.truth(target)
+    if truths is not None:
+        kept &= rows_with_label(truths) & ~np.isin(truths, excluded)
+        truths = truths[kept]
 
     def words(name: str | None) -> NDArray[np.str_] | None:
         return None if name is None else table.words(name)[kept]
 
-    values, truths, ids = values[kept], words(target), words(row_id)
+    values, ids = values[kept], words(row_id)
     labels: list[str] | None = None
     if columns.scores is not None and truths is not None:
         labels = columns.labels(truths)

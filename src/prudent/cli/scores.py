@@ -184,11 +184,8 @@ def _bands_of_scores(
         columns = replace(columns, positive=None)
     table, target = columns.open(data, truth, reading)
     values, _ = columns.values(table)
-    labels = table.words(str(target))
-    known = labels != ""
-    if not known.all():
-        n_missing = int((~known).sum())
-        note(f"{thousands(n_missing)} rows without a label are left out", always=True)
+    labels = table.truth(str(target))
+    known = rows_with_label(labels)
     values, labels = values[known], labels[known]
     classes = None
     if columns.scores is not None:
@@ -223,6 +220,15 @@ def _bands_of_scores(
         return ThresholdBands.from_scores(
             values.max(axis=1), wrong, kind="answers", confidence=confidence
         )
+
+
+def rows_with_label(truth: NDArray[np.str_]) -> BoolArray:
+    """Which rows have a label; says how many have none and are left out."""
+    known: BoolArray = np.asarray(truth != "")
+    if not known.all():
+        n_missing = counted(int((~known).sum()), "row")
+        note(f"{n_missing} without a label are left out", always=True)
+    return known
 
 
 def bands_of_model(

@@ -177,6 +177,11 @@ class Table:
         codes, distinct = self.encoded(name)
         return distinct[codes]
 
+    def truth(self, name: str) -> NDArray[np.str_]:
+        """Return `labels` of all rows as text, empty where a row has none."""
+        codes, distinct = self.labels(name)
+        return distinct[codes]
+
     def numbers(self, name: str) -> FloatArray:
         """Return a column of numbers; cells that are missing or words are NaN."""
         if not self.is_text(name):
