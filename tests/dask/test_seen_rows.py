@@ -1,5 +1,7 @@
 """Rows of a fit on blocks, among rows that are meant to be new."""
 
+import warnings
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -109,3 +111,24 @@ def test_copies_of_held_out_rows_are_told_as_by_a_fit_in_memory():
         fit(clone(model), da.from_array(X, chunks=(CHUNKS, 4)), y)
     told = {str(w.message) for w in (*in_memory, *in_blocks)}
     assert len([text for text in told if "stand among" in text]) == 1
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_frozen_model_without_an_error_is_told_as_by_a_fit_in_memory(wrong):
+    X, _ = rows(400)
+    threshold = LogisticRegression().fit(X, X[:, 0] > 0)
+    y = threshold.predict(X)
+    y[200 : 200 + wrong] = ~y[200 : 200 + wrong]
+    frozen = ConformalClassifier(FrozenEstimator(threshold), level=0.1)
+
+    def told(fit_model):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit_model()
+        return [str(w.message) for w in caught if "none of" in str(w.message)]
+
+    in_memory = told(lambda: clone(frozen).fit(X, y))
+    table = da.from_array(X, chunks=((130, 0, 120, 150), 4))
+    in_blocks = told(lambda: fit(clone(frozen), table, y))
+    assert in_blocks == in_memory
+    assert len(in_memory) == (wrong == 0)

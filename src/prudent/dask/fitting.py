@@ -296,6 +296,9 @@ def _fit_held_out(
     estimator.n_calibration_ = len(held_out)
     scores = parts[0] if len(parts) == 1 else estimator._merged(parts)
     estimator._adopt(estimator._rule(scores))
+    if frozen and isinstance(estimator, ConformalClassifier):
+        ask = partial(answers_of, chunks, sizes, held_out, estimator._answered_wrong)
+        estimator._warn_of_no_error(lambda: sum(ask()), stacklevel=5)
     return random
 
 

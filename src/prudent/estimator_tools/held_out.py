@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cache
@@ -131,7 +131,7 @@ class HeldOutEstimator(BaseEstimator):
         self.n_calibration_ = len(held_out)
         self._adopt(self._rule(self._scores(rows, known)))
         if known is not None and isinstance(self.estimator, FrozenEstimator):
-            self._warn_of_a_perfect_model(rows, known)
+            self._warn_of_no_error(lambda: self._answered_wrong(rows, known))
         return self
 
     def _learn_subgroups(self, X: Any, option: SubgroupsOption) -> None:
@@ -157,10 +157,15 @@ class HeldOutEstimator(BaseEstimator):
         inside = Memberships(members, tuple(self.subgroups_))
         return rows_named(inside, guarantee.subgroup)
 
-    def _warn_of_a_perfect_model(self, rows: Any, labels: Any) -> None:
-        """Say that a frozen model answers suspiciously well.
+    def _answered_wrong(self, X: Any, y: NDArray[Any]) -> int:
+        """How many rows the model that was given answers wrong."""
+        return int((np.asarray(self.estimator.predict(X)) != y).sum())
 
-        Rows that it was fitted to cannot be told from new ones, but by that.
+    def _warn_of_no_error(self, count: Callable[[], int], stacklevel: int = 4) -> None:
+        """Say so where a frozen model answers all rows right, while many might err.
+
+        Rows that it was fitted to cannot be told from new ones, but by that. `count`
+        says how many calibration rows it answers wrong.
         """
         allowed = max(
             (
@@ -170,17 +175,16 @@ class HeldOutEstimator(BaseEstimator):
             ),
             default=0.0,
         )
-        if allowed < MANY:
+        if allowed < MANY or count():
             return
-        if (np.asarray(self.estimator.predict(rows)) == labels).all():
-            warnings.warn(
-                f"{type(self).__name__}: none of {thousands(len(labels))} calibration "
-                f"rows is answered wrong, where {allowed:.0f} errors would be allowed: "
-                "so look rows that the model was fitted to, and then the promise is "
-                "false. If they are new to it, all is well.",
-                PrudentWarning,
-                stacklevel=4,
-            )
+        warnings.warn(
+            f"{type(self).__name__}: none of {thousands(self.n_calibration_)} "
+            f"calibration rows is answered wrong, where {allowed:.0f} errors would be "
+            "allowed: so look rows that the model was fitted to, and then the promise "
+            "is false. If they are new to it, all is well.",
+            PrudentWarning,
+            stacklevel=stacklevel,
+        )
 
     def _hold_out(
         self,
