@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from prudent import load
-from prudent.evaluation import methods
+from prudent.evaluation import evaluate, methods, rows
 
 TWO_METHODS = ("--methods", "optimistic,minimax", "--baselines", "lda")
 ONE_BASELINE = ("--methods", "minimax", "--baselines", "lda", "--no-best")
@@ -108,6 +108,23 @@ def test_json_and_report_are_named_and_describe_the_table(prudent, tmp_path):
     assert len(found["data"]["sha256"]) == 64
     assert f"report: {report} (" in outcome.out
     assert "sepal_length_cm" in report.read_text(encoding="utf-8")
+
+
+def test_what_the_table_does_not_show_is_worked_out_for_files_only(
+    prudent, tmp_path, monkeypatch
+):
+    asked = ("compare", "iris", *ONE_BASELINE, "--no-timings")
+    with_files = prudent(*asked, "--json", tmp_path / "a.json")
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert all(row["shift"]["errors"] for row in found["rows"])
+
+    def refuse(*_arguments):
+        raise AssertionError("nobody reads this")
+
+    monkeypatch.setattr(evaluate, "_add_shift", refuse)
+    monkeypatch.setattr(evaluate, "region_map", refuse)
+    monkeypatch.setattr(rows, "handed_over", refuse)
+    assert prudent(*asked).out == with_files.out
 
 
 def test_no_timings_repeats_byte_for_byte(prudent, tmp_path):

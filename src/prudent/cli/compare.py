@@ -212,6 +212,7 @@ def compare(
         time_limit=time_limit,
         sample=most_rows,
         in_time=time is not None,
+        details=page.report is not None or json_file is not None,
     )
     chosen = protocol.with_best(chosen, len(rows.X))
     command = repeating(context, target)
@@ -226,7 +227,8 @@ def compare(
     taken = json_file == STDOUT
     if not taken:
         _show(comparison)
-    write_json(comparison.to_dict(), json_file)
+    if json_file is not None:
+        write_json(comparison.to_dict(), json_file)
     stream = sys.stderr if taken else sys.stdout
     if page.report is not None:
         shown = rows.frame if page.examples else None

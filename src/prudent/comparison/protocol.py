@@ -296,6 +296,7 @@ class Protocol:
     time_limit: float | None = None
     sample: int | None = 100_000
     in_time: bool = False
+    details: bool = True  # that a report and JSON hold, and the printed table does not
 
     def with_best(self, methods: Sequence[Method], n_rows: int) -> tuple[Method, ...]:
         """The methods, and what chooses among them where that is wanted."""
@@ -440,6 +441,7 @@ def run(
         settings=settings,
         wish=wish,
         costs=protocol.costs,
+        details=protocol.details,
         n_methods=max(sum(not method.chooses for method in methods), 1),
     )
     refuse_hopeless(task, methods)

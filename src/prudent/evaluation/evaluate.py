@@ -77,6 +77,9 @@ class Task:
     plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
     costs: FloatArray | None  # (K, K): of the answer of a column, by true class
     n_methods: int = 1  # that share the level, for any to be picked from the table
+    # Whether rows are moved, regions drawn and rows handed over looked at, too: what
+    # the printed table does not show.
+    details: bool = True
 
     def alone(self) -> Task:
         """The same task for a method that nobody picks by looking at its outcome."""
@@ -645,7 +648,7 @@ def evaluate(
         if progress is not None:
             progress(method.name, index + 1, n_folds)
         results.append(next(jobs))
-    items = pa.concat_tables(table for table, _ in results)
+    items = pa.concat_tables(table for table, _ in results).combine_chunks()
     named = pa.array([method.name] * len(items), pa.string())
     return Evaluation(
         items=items.set_column(0, "method", named),
@@ -709,7 +712,8 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
             alarms = (own_p[:, None] <= np.array(LEVELS)).sum(axis=0)
             measured.add(ALARMS, alarms, len(true), at=LEVELS)
         _add_calibration(measured, fitted)
-        _add_shift(measured, fitted, task, index)
+        if task.details:
+            _add_shift(measured, fitted, task, index)
         if task.wish is None:
             result = FoldResult(gained=-(predicted != true).astype(np.intp))
         elif result is None:
@@ -788,7 +792,7 @@ def _add_calibration(measured: Measured, estimator: Any) -> None:
 
 def _regions(estimator: Any, task: Task) -> RegionMap | None:
     """Regions of the method fitted in the plane; None where it cannot be."""
-    if task.plane is None:
+    if task.plane is None or not task.details:
         return None
     drawn = plain_sample(len(task.plane), PLANE_ROWS, task.settings.random_state)
     chosen = task.learnable(drawn)

@@ -71,7 +71,7 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         cost = float((total.confusion * task.costs).sum() / total.rows.sum())
     fit = items_about(evaluation.items, "fit seconds")
     predict = items_about(evaluation.items, "predict seconds")
-    ranges, examples = handed_over(evaluation, task)
+    ranges, examples = handed_over(evaluation, task) if task.details else ((), ())
     return MethodRow(
         method=method.name,
         is_baseline=method.is_baseline,
@@ -170,7 +170,7 @@ def measured(rows: Sequence[MethodRow], items: Sequence[pa.Table]) -> pa.Table:
             (row.own, False),
         )
     ]
-    return pa.concat_tables([SCHEMA.empty_table(), *items, *checks])
+    return pa.concat_tables([SCHEMA.empty_table(), *items, *checks]).combine_chunks()
 
 
 def gains(evaluation: Evaluation, task: Task) -> IntArray:
