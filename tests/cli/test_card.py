@@ -68,7 +68,7 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     assert list(card) == ["schema", *HEADINGS, "foot"]
     assert card["schema"] == "prudent.card/1"
     assert card["confidence"] == (
-        "Of 100 promises proved like this, on average at most 5 are false."
+        "Such proofs fail in at most 5 of 100 cases, on average."
     )
     assert card["assumption"][0].startswith("New rows come from the same source")
     assert len(card["assumption"]) == 1
@@ -103,6 +103,65 @@ def test_the_card_of_a_model_from_fit_to_monitor(prudent, files, tmp_path):
     for heading in HEADINGS.values():
         assert f"## {heading}\n" in text
         assert f"<h2>{heading}</h2>" in page
+
+
+@pytest.mark.parametrize(
+    ("regulator", "asked"),
+    [
+        (
+            "eu",
+            {
+                "promise": "accuracy levels (Art. 15)",
+                "confidence": "accuracy levels (Art. 15)",
+                "for_whom": "limits, persons and groups (Annex IV)",
+                "assumption": "limits, persons and groups (Annex IV)",
+                "not_promised": "limits, persons and groups (Annex IV)",
+                "handed_over": None,
+                "evidence": "testing",
+                "table": "accuracy levels (Art. 15); limits, persons and groups "
+                "(Annex IV)",
+                "void_if": "limits, persons and groups (Annex IV)",
+                "watched": "monitoring",
+                "recheck": "monitoring",
+                "owner": None,
+            },
+        ),
+        (
+            "fda",
+            {
+                **dict.fromkeys(HEADINGS),
+                "promise": "acceptance criteria",
+                "evidence": "sample size",
+                "table": "subgroups",
+                "void_if": "monitoring, changes",
+                "watched": "monitoring, changes",
+                "recheck": "monitoring, changes",
+            },
+        ),
+    ],
+)
+def test_headings_name_what_a_regulator_asks_for(
+    prudent, files, tmp_path, regulator, asked
+):
+    model, _ = files
+    for suffix in ("json", "html", "md"):
+        outcome = prudent(
+            *("card", model, "--headings", regulator),
+            *("-o", tmp_path / f"card.{suffix}"),
+        )
+        assert outcome.code == 0, outcome.err
+    headings = json.loads((tmp_path / "card.json").read_text())["headings"]
+    assert headings == {
+        name: heading if asked[name] is None else f"{heading}: {asked[name]}"
+        for name, heading in HEADINGS.items()
+    }
+    page = (tmp_path / "card.html").read_text()
+    text = (tmp_path / "card.md").read_text()
+    for heading in headings.values():
+        assert f"<h2>{heading}</h2>" in page
+        assert f"## {heading}\n" in text
+    assert "No statement of conformity." in page
+    assert prudent("card", model, "--headings", "uk", "-o", "card.md").code == 2
 
 
 def test_the_card_of_a_rule(prudent, table_file, tmp_path):

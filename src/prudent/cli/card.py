@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from prudent.cli import options
 from prudent.cli.exits import (
@@ -60,6 +60,13 @@ def card(
             "open), oversight and contact, as texts; blank without.",
         ),
     ] = None,
+    headings: Annotated[
+        Literal["eu", "fda"] | None,
+        options.value(
+            "eu|fda",
+            "Name in the headings what the AI Act of the EU, or the FDA, asks for.",
+        ),
+    ] = None,
     trusted: options.Trusted = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -87,6 +94,7 @@ def card(
         recheck=_recheck(loaded, (*promises, *proved)),
         owner=None if owner is None else _read_owner(owner),
         seen=_known_parts(loaded.last),
+        headings=headings,
     )
     if output.suffix == ".json":
         text = json.dumps(page, indent=1, allow_nan=False, ensure_ascii=False) + "\n"

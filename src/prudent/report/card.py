@@ -48,6 +48,23 @@ HEADINGS = {
     "recheck": "To check it again",
     "owner": "Owner",
 }
+#: What regulators ask for, and the fields of the card that say it.
+REGULATORS = {
+    "eu": {
+        "accuracy levels (Art. 15)": ("promise", "confidence", "table"),
+        "testing": ("evidence",),
+        "limits, persons and groups (Annex IV)": (
+            *("for_whom", "assumption", "not_promised", "table", "void_if"),
+        ),
+        "monitoring": ("watched", "recheck"),
+    },
+    "fda": {
+        "acceptance criteria": ("promise",),
+        "sample size": ("evidence",),
+        "subgroups": ("table",),
+        "monitoring, changes": ("void_if", "watched", "recheck"),
+    },
+}
 SAME_SOURCE = (
     "New rows come from the same source in the same way as the rows that proved this, "
     "which were used for nothing else."
@@ -115,6 +132,7 @@ def promise_card(
     recheck: str = "",
     owner: Mapping[str, str] | None = None,
     seen: Sequence[Mapping[str, Any]] = (),
+    headings: str | None = None,
 ) -> dict[str, Any]:
     """Put together what a card says, in its order.
 
@@ -136,16 +154,20 @@ def promise_card(
         Classes and subgroups that are known of: "about", and where they were counted
         "rows", "wrong" among them, and how many rows a promise "needs". Those that no
         promise is about have a line that says so.
+    headings : str, default=None
+        Name of one of the `REGULATORS`, whose words the headings then name, too.
 
     Returns
     -------
     dict
-        The fields of `HEADINGS`, of schema `prudent.card/1`.
+        The fields of `HEADINGS`, of schema `prudent.card/1`; with `headings` these
+        stand there, too, by field.
     """
     main = tuple(promises) or tuple(certificate)
     others = [g for g in certificate if g not in main]
     return {
         "schema": SCHEMA,
+        **({} if headings is None else {"headings": headings_for(headings)}),
         "promise": _in_few_sentences(main),
         "confidence": _how_sure(main),
         "for_whom": dict((facts or {}).get("for_whom", {})),
@@ -163,6 +185,25 @@ def promise_card(
         "recheck": recheck,
         "owner": {name: str((owner or {}).get(name, "")) for name in OWNER},
         "foot": FOOT,
+    }
+
+
+def headings_for(regulator: str) -> dict[str, str]:
+    """Headings by field, with what a regulator calls that which stands there.
+
+    Examples
+    --------
+    >>> headings_for("fda")["evidence"]
+    'Evidence: sample size'
+    """
+    asked = REGULATORS[regulator].items()
+    named = {
+        field: "; ".join(name for name, fields in asked if field in fields)
+        for field in HEADINGS
+    }
+    return {
+        field: f"{heading}: {named[field]}" if named[field] else heading
+        for field, heading in HEADINGS.items()
     }
 
 
@@ -265,7 +306,7 @@ def _how_sure(promises: Sequence[Guarantee]) -> str:
     for confidence in sorted(c for c in confidences if c is not None):
         failing = f"{100 * (1 - confidence):.4g}"
         sentences.append(
-            f"Of 100 promises proved like this, on average at most {failing} are false."
+            f"Such proofs fail in at most {failing} of 100 cases, on average."
         )
     if any(g.average_over is not None for g in promises):
         sentences.append("On average; this model may do worse.")

@@ -61,7 +61,7 @@ FILES = {
 def as_markdown(card: Mapping[str, Any]) -> str:
     """The card as Markdown."""
     parts = [f"# {_title(card)}", ""]
-    for name, heading in HEADINGS.items():
+    for name, heading in _headings(card).items():
         parts += [f"## {heading}", "", *_markdown_lines(name, card), ""]
     return "\n".join([*parts, f"*{card['foot']}*", ""])
 
@@ -76,7 +76,7 @@ def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
         title=_title(card),
         sections=[
             (name, heading, [] if name == "table" else lines(name, card))
-            for name, heading in HEADINGS.items()
+            for name, heading in _headings(card).items()
         ],
         blanks=_blanks(card["recheck"]) if card["recheck"] else "",
         heads=TABLE_HEAD,
@@ -90,6 +90,10 @@ def lines(name: str, card: Mapping[str, Any]) -> list[str]:
     """The sentences under a heading of a card."""
     said = SENTENCES[name](card)
     return [unbroken(sentence) for sentence in said]
+
+
+def _headings(card: Mapping[str, Any]) -> Mapping[str, str]:
+    return card.get("headings", HEADINGS)
 
 
 def _title(card: Mapping[str, Any]) -> str:
