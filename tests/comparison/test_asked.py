@@ -170,6 +170,65 @@ def test_the_frontier_passes_through_the_promise_asked_for(compared, promise):
         if one.asked.others_error is not None:
             useful = 1 - one.asked.others_error
         assert found.decided[one.method][at] == pytest.approx(useful)
+        assert found.wrong[one.method][at] == pytest.approx(
+            one.asked.wrong_when_decided
+        )
+
+
+def test_classes_and_wrong_answers_at_every_level_are_those_of_fits_of_their_own(
+    compared,
+):
+    """Each level is fitted anew by hand, with the same folds and coins."""
+    found = compared(PROMISES[2]).frontier
+    names = np.unique(Y)
+    for place, level in enumerate(found.levels):
+
+        def wrapper(level=level):
+            return prudent.SelectiveClassifier(
+                lda(), error_rate=level, confidence=CONFIDENCE, random_state=0
+            )
+
+        def look(fitted, X, y):
+            answered = fitted.answers(X)
+            by_class = [answered[y == name].sum() for name in names]
+            return *by_class, (answered & (fitted.predict(X) != y)).sum()
+
+        *by_class, wrong = np.sum(by_hand(wrapper, look), axis=0)
+        for name, count, shares in zip(
+            names, by_class, found.by_class["lda"], strict=True
+        ):
+            assert shares[place] == pytest.approx(count / (Y == name).sum())
+        if sum(by_class):
+            assert found.wrong["lda"][place] == pytest.approx(wrong / sum(by_class))
+        else:
+            assert found.wrong["lda"][place] is None
+
+
+def test_classes_under_limits_are_those_answered_rightly(compared):
+    found = compared(PROMISES[3]).frontier
+    for place, level in enumerate(found.levels):
+
+        def wrapper(level=level):
+            return prudent.NeymanPearsonClassifier(
+                lda(),
+                max_class_error={"malignant": level},
+                confidence=CONFIDENCE,
+                random_state=0,
+            )
+
+        def look(fitted, X, y):
+            right = fitted.predict(X) == y
+            return [right[y == name].sum() for name in ("benign", "malignant")]
+
+        try:
+            right = np.sum(by_hand(wrapper, look), axis=0)
+        except InfeasibleError:
+            right = np.zeros(2)
+        for name, count, shares in zip(
+            ("benign", "malignant"), right, found.by_class["lda"], strict=True
+        ):
+            assert shares[place] == pytest.approx(count / (Y == name).sum())
+        assert found.by_class["lda"][0][place] == found.decided["lda"][place]
 
 
 @pytest.mark.parametrize("promise", [PROMISES[0], PROMISES[3]])

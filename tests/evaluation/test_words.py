@@ -285,6 +285,8 @@ def curve(kind, decided, asked=0.05, about_rows=True):
         asked=asked,
         about_rows=about_rows,
         decided=decided,
+        wrong=dict(decided),
+        by_class={name: (shares, shares) for name, shares in decided.items()},
     )
 
 
@@ -420,6 +422,8 @@ def doubtful(wrong, counts=(50, 50), decided=0.3):
         asked=0.9,
         about_rows=False,
         decided={"conformal": (0.5, decided)},
+        wrong={"conformal": (wrong, wrong)},
+        by_class={"conformal": ((0.5, decided),) * 2},
     )
     return replace(found, frontier=line, data=replace(found.data, class_counts=counts))
 

@@ -280,13 +280,14 @@ def test_the_table_sorts_both_ways_and_failures_stay_comparable(browser, hostile
     assert falling == rising[::-1]
 
 
-SLIDER, COSTS = "#frontier .controls [type=range]", "#frontier table"
-READ = f"""
-(() => {{
-  const table = document.querySelector("{COSTS}"), lines = [...table.tBodies[0].rows];
-  return [table.caption.textContent, lines.filter((line) => line.checkVisibility())
-    .map((line) => [...line.cells].map((cell) => cell.textContent))];
-}})()
+SLIDER = "#frontier .controls [type=range]"
+READ = """
+(() => {
+  const [costs, classes] = [...document.querySelectorAll("#frontier table")].map((table) =>
+    [...table.tBodies[0].rows].filter((line) => line.checkVisibility())
+      .map((line) => [...line.cells].map((cell) => cell.textContent)));
+  return [document.querySelector("#frontier caption").textContent, costs, classes];
+})()
 """
 
 
@@ -301,7 +302,7 @@ def test_the_keyboard_moves_the_promise_and_what_it_costs(browser, pages):
     browser.script(f"document.querySelector('{SLIDER}').focus()")
     for key, at in (("ArrowRight", place + 1), ("Home", 0), ("End", -1)):
         browser.press(key)
-        said, lines = browser.script(READ)
+        said, lines, by_class = browser.script(READ)
         promise = curve["promises"][at]
         assert said.startswith(f"{promise}: seen in this comparison, not promised")
         assert "needs fresh rows" in said
@@ -311,8 +312,15 @@ def test_the_keyboard_moves_the_promise_and_what_it_costs(browser, pages):
             share = curve["decided"][name][at]
             assert rate(answered) == pytest.approx(share, abs=5.1e-4)
             assert rate(handed_over) == pytest.approx(1 - share, abs=5.1e-4)
-            assert wrong == "–"
-        assert len(lines) == len(curve["decided"])
+            errors = curve["wrong"][name][at]
+            if errors is None:
+                assert wrong == "–"
+            else:
+                assert rate(wrong) == pytest.approx(errors, abs=5.1e-4)
+        for name, *shares in by_class:
+            told = [of_class[at] for of_class in curve["by_class"][name]]
+            assert [rate(share) for share in shares] == pytest.approx(told, abs=5.1e-4)
+        assert len(lines) == len(by_class) == len(curve["decided"])
     # Paper has the promise asked for, whatever is on the screen.
     after = browser.script(READ)
     browser.script("dispatchEvent(new Event('beforeprint'))")
@@ -326,10 +334,11 @@ def test_the_keyboard_moves_the_promise_and_what_it_costs(browser, pages):
 
 def test_a_method_without_its_tick_is_hidden(browser, pages):
     browser.open(pages["sets"].as_uri())
-    caption, lines = browser.script(READ)
-    for remaining in (lines[:1] + lines[2:], lines):
+    caption, *tables = browser.script(READ)
+    without = [lines[:1] + lines[2:] for lines in tables]
+    for remaining in (without, tables):
         browser.click("#frontier label:nth-of-type(3) input")  # after the slider's
-        assert browser.script(READ) == [caption, remaining]
+        assert browser.script(READ) == [caption, *remaining]
 
 
 @pytest.mark.parametrize("name", ["compare", "sets"])

@@ -298,9 +298,9 @@ def test_the_promise_asked_for_is_shown_without_the_slider(comparison, page):
         assert found["decided"][name] == pytest.approx(shares, abs=1e-6)
     section = re.search(r'<section id="frontier".*?</section>', page, re.S)[0]
     assert '<p class="controls" hidden>' in section
-    caption, body = re.search(
-        r"<caption>(.*?)</caption>.*<tbody>(.*?)</tbody>", section, re.S
-    ).groups()
+    (caption, body), (_, of_classes) = re.findall(
+        r"<caption>(.*?)</caption>.*?<tbody>(.*?)</tbody>", section, re.S
+    )
     here = curve.levels.index(curve.asked)
     assert html.unescape(caption).startswith(f"{curve.promises[here]}, as asked for")
     assert "seen in this comparison, not promised" in caption
@@ -311,6 +311,10 @@ def test_the_promise_asked_for_is_shown_without_the_slider(comparison, page):
         for text, figure in zip(line[1:], (share, 1 - share, wrong), strict=True):
             said = "–" if figure is None else f"{100 * figure:.1f}\u00a0%"
             assert text == said
+    texts = [re.findall(r">([^<]+)</t[hd]>", row) for row in of_classes.split("</tr>")]
+    for row, line in zip(comparison.ran, texts, strict=False):
+        shares = [of_class[here] for of_class in curve.by_class[row.method]]
+        assert line == [row.method, *(f"{100 * share:.1f}\u00a0%" for share in shares)]
     assert "<details" not in section
 
 

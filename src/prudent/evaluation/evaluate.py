@@ -254,15 +254,7 @@ def decide(
         Classes that are not ruled out.
     p_values : ndarray of shape (n, K), or None
     """
-    columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
-
-    def spread(known: NDArray[Any]) -> NDArray[Any]:
-        if len(columns) == len(classes):
-            return known
-        wide = np.zeros((len(known), len(classes)), dtype=known.dtype)
-        wide[:, columns] = known
-        return wide
-
+    spread = partial(_spread, estimator, classes)
     if hasattr(estimator, "p_values") and not hasattr(estimator, "level"):
         # One-class rejectors: both answers follow, and a set may be empty.
         p_values = spread(estimator.p_values(X))
@@ -282,6 +274,16 @@ def decide(
     if hasattr(estimator, "predict_set"):
         return predicted, spread(predict_set(estimator, X)), None
     return predicted, None, None
+
+
+def _spread(estimator: Any, classes: NDArray[Any], known: NDArray[Any]) -> NDArray[Any]:
+    """A column for each of the `classes`, zeros for those that were not learned."""
+    columns = np.searchsorted(classes, getattr(estimator, "classes_", classes))
+    if len(columns) == len(classes):
+        return known
+    wide = np.zeros((len(known), len(classes)), dtype=known.dtype)
+    wide[:, columns] = known
+    return wide
 
 
 def sets_at(
@@ -416,8 +418,8 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResul
     """Fit a method so that it makes the promise asked for, and test that.
 
     A method that cannot promise anything rules nothing out. Rows decided at each level
-    of the wish become items, too, where anything was fitted; for promises about some
-    classes, those of the others that are answered rightly.
+    of the wish, and the wrong ones among them, become items, too, where anything was
+    fitted.
     """
     if is_choice(estimator):
         task = task.alone()
@@ -441,12 +443,12 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResul
             limits = wrapped.max_class_error
             wrapped.set_params(max_class_error=None)
             task.fitted(wrapped, rows, parted=True)
-            _add_limits(measured, wrapped, wish, X, members, classes[true])
+            _add_limits(measured, wrapped, task, X, members, true)
             wrapped = wrapped.with_class_error(limits)
         else:
             task.fitted(wrapped, rows, parted=True)
             if wish.kind == "missed":
-                _add_limits(measured, wrapped, wish, X, members, classes[true])
+                _add_limits(measured, wrapped, task, X, members, true)
     except InfeasibleError:
         return nothing()
     except ValueError as error:
@@ -468,7 +470,8 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResul
     measured.add_answers(tally, asked=True)
     measured.add_promises(promises, asked=True)
     if wish.kind in ("coverage", "error"):
-        _add_levels(measured, wrapped, task, X, members, predicted, p_values)
+        decisions = (true, predicted, p_values)
+        _add_levels(measured, wrapped, task, X, members, *decisions)
     wrong = decided & ~sets[np.arange(len(true)), true]
     choice = chosen_in(wrapped)
     chosen = None if choice is None else choice.best_name_
@@ -527,33 +530,39 @@ def _add_levels(
     task: Task,
     X: FloatArray,
     members: BoolArray | None,
+    true: IntArray,
     predicted: IntArray,
     p_values: FloatArray | None,
 ) -> None:
     """Rows decided at each level of the wish, by the same fit."""
-    wish = task.wish
+    wish, classes = task.wish, task.rows.classes
     assert wish is not None
+    answers = []
     if wish.kind == "coverage":
-        if wish.subgroups and wish.confidence is not None:  # no cut of p-values
-            sets = [wrapped.predict_set(X, level=1 - q) for q in wish.levels]
-            decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
-            measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
-            return
-        assert p_values is not None
-        cuts = [_cut(wrapped, task, 1 - q) for q in wish.levels]
-        sets = [sets_at(cut, p_values, predicted) for cut in cuts]
-        decided = [int((members.sum(axis=1) == 1).sum()) for members in sets]
+        for q in wish.levels:
+            if wish.subgroups and wish.confidence is not None:  # no cut of p-values
+                sets = wrapped.predict_set(X, level=1 - q)
+                answers.append(_in_sets(_spread(wrapped, classes, sets), true))
+            else:
+                assert p_values is not None
+                sets = sets_at(_cut(wrapped, task, 1 - q), p_values, predicted)
+                answers.append(_in_sets(sets, true))
     else:
         from prudent.certification.held_out import answer_scores
 
         scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
         made = wrapped.rule_.calibration
-        decided = []
         for level in wish.levels:
             rule = made.rule(level) if wish.subgroups else made.rule(level, wish.share)
-            n_answered = int(rule.answers(scores, members).sum())
-            decided.append(n_answered if _proves(rule, wish) else 0)
-    measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
+            answered = rule.answers(scores, members) & _proves(rule, wish)
+            answers.append((answered, answered & (predicted != true)))
+    measured.add_levels(wish.levels, answers, true)
+
+
+def _in_sets(sets: BoolArray, true: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Which rows get a set of one class, and of which that is another one."""
+    answered = sets.sum(axis=1) == 1
+    return answered, answered & ~sets[np.arange(len(true)), true]
 
 
 def _proves(rule: Rule, wish: Wish) -> bool:
@@ -579,35 +588,33 @@ def _cut(wrapped: Any, task: Task, level: float) -> FloatArray | float:
 def _add_limits(
     measured: Measured,
     fitted: Any,
-    wish: Wish,
+    task: Task,
     X: FloatArray,
     members: BoolArray | None,
-    truth: NDArray[Any],
+    true: IntArray,
 ) -> None:
-    """Rows of the other classes answered rightly, when all limits grow in step.
-
-    Where every class has a limit, rows with one answer.
-    """
+    """Rows decided when the limits of all classes named grow in step."""
     from prudent.certification.held_out import class_scores
 
+    wish, classes = task.wish, task.rows.classes
+    assert wish is not None
     scores = class_scores(fitted.estimator_, X)
-    named = np.isin(truth, [g.scope for g in wish.guarantees])
-    decided = []
+    answers = []
     for level in wish.levels:
         try:
             rule = fitted.rule_.at(wish.limits(level))
         except InfeasibleError:
             rule = None
         if rule is None or not _proves(rule, wish):
-            decided.append(0)
-            continue
-        if rule.kind == "sets":
-            sizes = rule.sets(scores, members).sum(axis=1)
-            decided.append(int((sizes == 1).sum()))
+            none = np.zeros(len(true), dtype=bool)
+            answers.append((none, none))
+        elif rule.kind == "sets":
+            sets = _spread(fitted, classes, rule.sets(scores, members))
+            answers.append(_in_sets(sets, true))
         else:
-            right = rule.labels(scores, members) == truth
-            decided.append(int((right & ~named).sum()))
-    measured.add("decided at", decided, len(X), asked=True, at=wish.levels)
+            wrong = rule.labels(scores, members) != classes[true]
+            answers.append((np.ones(len(true), dtype=bool), wrong))
+    measured.add_levels(wish.levels, answers, true)
 
 
 BY_HELD_OUT_ROWS = (

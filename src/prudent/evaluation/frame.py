@@ -19,8 +19,10 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.evaluation.records import (
     ALARMS,
     CALIBRATION,
+    DECIDED_AT,
     MOVED,
     SCHEMA,
+    WRONG_AT,
     Findings,
     Kept,
 )
@@ -90,6 +92,27 @@ class Measured:
             asked=asked,
             scope=classes,
         )
+
+    def add_levels(
+        self,
+        levels: Sequence[float],
+        answers: Sequence[tuple[BoolArray, BoolArray]],
+        true: IntArray,
+    ) -> None:
+        """Add which rows get one answer at each level, and which a wrong one.
+
+        Both are counted by class: `answers` are two masks of the rows at each level,
+        `true` are the rows' classes as positions, (n,).
+        """
+        n_classes = len(self._names)
+        classes, at = np.arange(n_classes), np.array(levels)[:, None]
+        rows = np.bincount(true, minlength=n_classes)
+        decided, wrong = (
+            np.array([np.bincount(true[mask], minlength=n_classes) for mask in masks])
+            for masks in zip(*answers, strict=True)
+        )
+        self.add(DECIDED_AT, decided, rows, asked=True, scope=classes, at=at)
+        self.add(WRONG_AT, wrong, decided, asked=True, scope=classes, at=at)
 
     def add_promises(self, counts: Iterable[Counted], *, asked: bool = False) -> None:
         """Add promises, with the rows that break them."""

@@ -86,6 +86,7 @@ SCHEMA = pa.schema(
 # Quantities whose `at` is a level that one may ask for, or a shift in pooled standard
 # deviations; what risk-based calibration changed on the rows fitted on.
 ALARMS, MOVED = "false alarms at", "wrong when moved by"
+DECIDED_AT, WRONG_AT = "decided at", "wrong when decided at"
 CALIBRATION = (
     "error before calibration",
     "error after calibration",
@@ -273,7 +274,8 @@ class Frontier:
     """What each promise costs: rows decided at every level one may ask for.
 
     Levels are promised coverages, errors of the answered rows, or errors of the classes
-    named (the least of them); for these, rows of the others answered rightly count.
+    named (the least of them); for these, rows answered rightly count, and `decided`
+    is about the others.
     """
 
     kind: Literal["coverage", "error", "missed"]
@@ -282,7 +284,11 @@ class Frontier:
     asked: float
     about_rows: bool  # rather than about some classes
     least: float = 0.0  # share of rows to be answered that was asked for, too
-    decided: Mapping[str, tuple[float, ...]]  # shares of rows, by method
+    # By method: shares of rows, of the rows decided that are wrong (None where there
+    # are none), and of the rows of each class.
+    decided: Mapping[str, tuple[float, ...]]
+    wrong: Mapping[str, tuple[float | None, ...]]
+    by_class: Mapping[str, tuple[tuple[float, ...], ...]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from pyarrow import compute
 from prudent.core.binomial import clopper_pearson
 from prudent.core.checks import PromiseCheck, check_promises, share_level
 from prudent.core.selection import holm
-from prudent.core.types import IntArray
+from prudent.core.types import FloatArray, IntArray
 from prudent.evaluation.evaluate import (
     Evaluation,
     FoldResult,
@@ -28,14 +28,15 @@ from prudent.evaluation.frame import (
     column_of,
     items_about,
     paired_p_value,
-    summed_by,
     verdict,
 )
 from prudent.evaluation.handed_over import handed_over
 from prudent.evaluation.methods import Method
 from prudent.evaluation.promising import rows_needed
 from prudent.evaluation.records import (
+    DECIDED_AT,
     SCHEMA,
+    WRONG_AT,
     ClassRate,
     FoldScore,
     Frontier,
@@ -212,15 +213,24 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
     # How many rows are answered is what an answered share itself says.
     if wish is None or wish.kind == "answered":
         return None
-    decided = {}
+    # Of promises about some classes, how much of the others is answered rightly.
+    rightly = wish.kind == "missed" and bool(task.others.any())
+    about = task.others if rightly else np.ones(len(task.rows.classes), dtype=bool)
+    place = {str(label): k for k, label in enumerate(task.rows.classes.tolist())}
+    decided, wrong, by_class = {}, {}, {}
     for name, evaluation in evaluations.items():
-        levels = items_about(evaluation.items, "decided at", asked=True)
-        if len(levels):
-            rows = Tally.from_items(evaluation.items, task.rows.classes, asked=False)
-            about = wish.kind == "missed" and task.others.any()
-            n = rows.rows[task.others].sum() if about else rows.rows.sum()
-            sums = summed_by(levels)
-            decided[name] = tuple(float(sums[q][0] / n) for q in wish.levels)
+        answered = _at_levels(evaluation.items, DECIDED_AT, wish.levels, place)
+        if answered is None:
+            continue
+        missed = _at_levels(evaluation.items, WRONG_AT, wish.levels, place)
+        assert missed is not None
+        # Those of folds on which nothing can be promised are among them.
+        rows = Tally.from_items(evaluation.items, task.rows.classes, asked=False).rows
+        counted = answered - missed if rightly else answered
+        decided[name] = tuple((counted[:, about].sum(1) / rows[about].sum()).tolist())
+        errors = zip(missed.sum(1).tolist(), answered.sum(1).tolist(), strict=True)
+        wrong[name] = tuple(count / n if n else None for count, n in errors)
+        by_class[name] = tuple(map(tuple, (counted / rows).T.tolist()))
     kind: Any = wish.kind
     return Frontier(
         kind=kind,
@@ -230,7 +240,23 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
         about_rows=not wish.by_class,
         least=(wish.share or 0.0) if wish.kind == "error" else 0.0,
         decided=decided,
+        wrong=wrong,
+        by_class=by_class,
     )
+
+
+def _at_levels(
+    items: pa.Table, quantity: str, levels: Sequence[float], place: Mapping[str, int]
+) -> FloatArray | None:
+    """Rows counted at each level and in each class, (L, K); None without any item."""
+    about = items_about(items, quantity, asked=True)
+    if not len(about):
+        return None
+    counts = np.zeros((len(levels), len(place)))
+    at = np.searchsorted(levels, column_of(about, "at"))
+    classes = np.array([place[label] for label in about["scope"].to_pylist()])
+    np.add.at(counts, (at, classes), column_of(about, "count"))
+    return counts
 
 
 def _asked(evaluation: Evaluation, task: Task) -> RequestedPromise | None:

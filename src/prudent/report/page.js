@@ -49,27 +49,31 @@ for (const table of document.querySelectorAll("table.shortened")) {
 }
 // A slider moves the promise; paper has the one asked for.
 for (const controls of document.querySelectorAll(".controls")) {
-  const page = JSON.parse(document.getElementById("prudent-data").textContent);
-  const { levels, promises, asked, decided } = page.frontier;
-  const shares = page.rows.filter((row) => Object.hasOwn(decided, row.method))
-    .map((row) => decided[row.method]);
-  const table = controls.nextElementSibling.querySelector("table"), lines = [...table.tBodies[0].rows];
+  const { rows, frontier } = JSON.parse(document.getElementById("prudent-data").textContent);
+  const { levels, promises, asked, decided } = frontier;
+  const methods = rows.map((row) => row.method).filter((name) => Object.hasOwn(decided, name));
+  const tables = controls.parentElement.querySelectorAll("table");
+  const lines = [...tables].map((table) => [...table.tBodies[0].rows]);
+  const asAsked = lines.map((table) => table.map((line) => [...line.cells].map((cell) => cell.textContent)));
   const [slider, ...ticks] = controls.querySelectorAll("input");
-  const place = levels.indexOf(asked), caption = table.caption.textContent;
-  const first = lines.map((line) => [...line.cells].map((cell) => cell.textContent));
-  const percent = (share) => `${(100 * share).toFixed(1)}\u00a0%`;
+  const place = levels.indexOf(asked), caption = tables[0].caption.textContent;
+  const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(1)}\u00a0%`);
+  const figures = [
+    (name, at) => [decided[name][at], 1 - decided[name][at], frontier.wrong[name][at]],
+    (name, at) => frontier.by_class[name].map((shares) => shares[at]),
+  ];
   const show = (at) => {
     slider.setAttribute("aria-valuetext", promises[at]);
-    table.caption.textContent = at === place ? caption
+    tables[0].caption.textContent = at === place ? caption
       : `${promises[at]}: seen in this comparison, not promised. A rate changed after `
         + "a look at the curve needs fresh rows.";
-    lines.forEach((line, i) => {
-      const share = shares[i][at], [name] = first[i];
-      const texts = at === place ? first[i] : [name, percent(share), percent(1 - share), "–"];
-      texts.forEach((text, k) => { line.cells[k].textContent = text; });
-      line.style.setProperty("--share", `${100 * share}%`);
+    lines.forEach((table, part) => table.forEach((line, i) => {
+      const name = methods[i], first = asAsked[part][i];
+      const texts = at === place ? first : [first[0], ...figures[part](name, at).map(percent)];
+      [...line.cells].forEach((cell, k) => { cell.textContent = texts[k]; });
+      line.style.setProperty("--share", `${100 * decided[name][at]}%`);
       line.hidden = !ticks[i].checked;
-    });
+    }));
   };
   Object.assign(slider, { max: levels.length - 1, value: place });
   controls.hidden = false;

@@ -147,7 +147,7 @@ def _answer(findings: Findings) -> Section:
 
 
 def _frontier(findings: Findings) -> Section:
-    """Shares at every promise: a figure, and the figures of one that a slider moves."""
+    """Shares at every promise: a figure, and tables of one that a slider moves."""
     curve = findings.frontier
     assert curve is not None
     what = "coverage" if curve.kind == "coverage" else "error"
@@ -171,6 +171,14 @@ def _frontier(findings: Findings) -> Section:
         for row in findings.ran
         if row.method in curve.decided
     ]
+    by_class = [
+        (method, *(percent(shares[here], 1) for shares in curve.by_class[method]))
+        for method, *_ in rows
+    ]
+    labels, by_class, shown = _first_classes(findings, by_class)
+    caption = f"Of the rows of each class: {named[0]}"
+    if style(findings) == "others":
+        caption = "Of the rows of each class: answered rightly"
     return Section(
         "frontier",
         "What each promise costs",
@@ -188,7 +196,8 @@ def _frontier(findings: Findings) -> Section:
                 "comparison, not promised.",
                 ("method", *named),
                 rows,
-            )
+            ),
+            first_rows(f"{caption}.{shown}", ("method", *labels), by_class),
         ],
         explored=True,
         wide=True,
@@ -216,16 +225,14 @@ def _handed_over(
         ]
         if len(shares) == len(findings.data.classes):
             lines.append((row.method, *(percent(share) for share in shares)))
-    labels = [cut(label) for label in findings.data.classes[:MOST_CLASSES]]
-    lines = [line[: MOST_CLASSES + 1] for line in lines]
-    few = len(labels) < len(findings.data.classes)
+    labels, lines, shown = _first_classes(findings, lines)
     return Section(
         "handed-over",
         "Who is handed over",
         [
             "Share of the rows of each class that get no single answer: people decide "
             "them. A class that is handed over much more often than others gets less "
-            "help." + (f" Shown are {MOST_CLASSES} classes." if few else "")
+            f"help.{shown}"
         ],
         tables=[
             first_rows("Handed over, by class", ("method", *labels), lines),
@@ -234,6 +241,16 @@ def _handed_over(
         ],
         wide=True,
     )
+
+
+def _first_classes(
+    findings: Findings, lines: Sequence[tuple[str, ...]]
+) -> tuple[list[str], list[tuple[str, ...]], str]:
+    """Headings and figures of as many classes as a page has room for, and a note."""
+    classes = findings.data.classes
+    labels = [cut(label) for label in classes[:MOST_CLASSES]]
+    few = f" Shown are {MOST_CLASSES} classes." if len(classes) > MOST_CLASSES else ""
+    return labels, [line[: MOST_CLASSES + 1] for line in lines], few
 
 
 RANGES = (
