@@ -283,9 +283,10 @@ def test_the_table_sorts_both_ways_and_failures_stay_comparable(browser, hostile
 SLIDER = "#frontier .controls [type=range]"
 READ = """
 (() => {
-  const [costs, classes] = [...document.querySelectorAll("#frontier table")].map((table) =>
+  const seen = (table) =>
     [...table.tBodies[0].rows].filter((line) => line.checkVisibility())
-      .map((line) => [...line.cells].map((cell) => cell.textContent)));
+      .map((line) => [...line.cells].map((cell) => cell.textContent));
+  const [costs, classes] = [...document.querySelectorAll("#frontier table")].map(seen);
   return [document.querySelector("#frontier caption").textContent, costs, classes];
 })()
 """
