@@ -89,6 +89,7 @@ def _for_page(document: str, name: str, description: str) -> str:
     svg = re.sub(r"<[^>]+>", _shorter_tag, svg)
     svg = re.sub(r">\s+<", "><", svg).replace("<defs></defs>", "")
     svg = _without_bare_groups(svg)
+    svg = re.sub(r"<g([^>]*)>((?:<use [^>]*/>)+)</g>", _with_one_style, svg)
     label = escape(description, quote=True)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
@@ -100,6 +101,16 @@ def _shorter_tag(tag: re.Match[str]) -> str:
         return text
     text = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text)
     return re.sub(r"\s+", " ", text)
+
+
+def _with_one_style(group: re.Match[str]) -> str:
+    """Give the style that all marks of a group have to the group, which hands it on."""
+    head, marks = group.groups()
+    styles = set(re.findall(r' style="[^"]*"', marks))
+    if len(styles) != 1 or "style=" in head or marks.count("style=") < marks.count("<"):
+        return group[0]
+    (style,) = styles
+    return f"<g{head}{style}>{marks.replace(style, '')}</g>"
 
 
 def _without_bare_groups(svg: str) -> str:
