@@ -46,6 +46,24 @@ def test_the_other_rows_are_those_of_a_comparison_without_it(compared):
         assert rows_of(compared)[name].asked == row.asked
 
 
+def test_promises_over_draws_that_the_choice_looked_at_are_not_stated():
+    """A candidate holds its rows out of those by which it was chosen."""
+    random = np.random.default_rng(0)
+    y = np.arange(240) % 2
+    plain = prudent.compare(
+        *(random.normal(size=(240, 3)) + 3 * y[:, None], y),
+        methods=["rejection"],
+        baselines=(),
+        best=True,
+    )
+    own = {name: row.own for name, row in rows_of(plain).items()}
+    assert [item.guarantee.quantity for item in own["rejection"]] == [
+        "false alarm rate",
+        "false alarm rate",
+    ]
+    assert own["best"] == ()
+
+
 def test_it_is_the_choice_of_each_training_part(compared):
     (note,) = rows_of(compared)["best"].notes
     chosen = []

@@ -687,6 +687,7 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         warnings.simplefilter("always")
         measured = Measured(task.rows.classes)
         result, chosen, choice_seconds = None, None, 0.0
+        is_candidate = False
         if is_choice(estimator) and task.wish is not None:
             # The plain method is the one that was chosen for the promise.
             start = time.perf_counter()
@@ -694,7 +695,7 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
             choice_seconds = time.perf_counter() - start
             chosen = result.chosen
             if chosen is not None:
-                estimator = estimator.candidate(chosen)
+                estimator, is_candidate = estimator.candidate(chosen), True
         fitted, n_train, fit_seconds = _fit(estimator, task, index)
         if chosen is None and (choice := chosen_in(fitted)) is not None:
             chosen = choice.best_name_
@@ -710,7 +711,9 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         tally = Tally.count(true, predicted, sets, n_classes)
         promises = getattr(fitted, "guarantees_", ())
         if task.rows.groups is not None:
-            promises = tuple(filter(_stands_with_groups, promises))
+            promises = [p for p in promises if p.unit == "group" or not _over_draws(p)]
+        if is_candidate:  # it was chosen by the very rows that are drawn
+            promises = [p for p in promises if not _over_draws(p)]
         own = counted(promises, tally, task.rows.classes)
         measured.add_answers(tally)
         measured.add_promises(own)
@@ -730,10 +733,9 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
     return measured.table(fold.repeat, fold.number), result
 
 
-def _stands_with_groups(promise: Guarantee) -> bool:
-    """Whether a promise is none over draws of rows, which rows of a group are not."""
-    over_draws = promise.confidence is not None or promise.average_over is not None
-    return promise.unit == "group" or not over_draws
+def _over_draws(promise: Guarantee) -> bool:
+    """Whether a promise is one over draws of the rows of its fit."""
+    return promise.confidence is not None or promise.average_over is not None
 
 
 def _fit(estimator: Any, task: Task, index: int) -> tuple[Any, int, float]:
