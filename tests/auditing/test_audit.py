@@ -566,6 +566,11 @@ def test_processes_change_nothing():
     assert prudent.audit(detector, n_jobs=2, **settings).rows == alone.rows
 
 
+def test_what_makes_no_model_is_refused():
+    with pytest.raises(TypeError, match="`factory` must be an estimator or .* got 3"):
+        prudent.audit(3)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

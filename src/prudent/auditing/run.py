@@ -98,6 +98,8 @@ def audit(
 
     Raises
     ------
+    TypeError
+        If `factory` is neither an estimator nor a function.
     ValueError
         If an argument is out of range, or a claim is no rate.
 
@@ -145,6 +147,11 @@ def audit(
     >>> audit.verdict
     'broken'
     """
+    if not (callable(factory) or hasattr(factory, "fit")):
+        raise TypeError(
+            "`factory` must be an estimator or a function that makes one, got "
+            f"{shown(factory)}."
+        )
     if not isinstance(budget, Integral) or budget < 1:
         raise ValueError(f"`budget` must be an integer >= 1, got {shown(budget)}.")
     check_fraction("level", level)
