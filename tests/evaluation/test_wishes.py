@@ -253,6 +253,34 @@ def test_guarantees_are_about_one_quantity():
         parse_promise(two)
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("coverage", 0.8, "<="), "keeps the coverage >= a bound, got <= 0.8."),
+        (("class error rate", 0.5, ">="), "class error rate <= a bound, got >= 0.5."),
+        (("answered share", 0.5, "<="), "answered share >= a bound, got <= 0.5."),
+        (("precision", 0.5, ">="), "`promise` may be about answered share, "),
+    ],
+)
+def test_guarantees_that_no_rule_keeps_are_refused(asked, said):
+    quantity, bound, sense = asked
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_promise(Guarantee(quantity=quantity, bound=bound, sense=sense))
+
+
+def test_subgroups_of_a_guarantee_are_asked_for_in_words():
+    given = Guarantee(quantity="coverage", bound=0.9, sense=">=", subgroup="sex=F")
+    with pytest.raises(ValueError, match="in every sex', got .* about sex=F"):
+        parse_promise(given)
+
+
+def test_false_alarms_are_asked_for_by_a_guarantee_as_in_words():
+    given = Guarantee(quantity="false alarm rate", bound=0.05, sense="<=")
+    wish, said = parse_promise(given), parse_promise("false alarm <= 5%")
+    assert (wish.kind, wish.allowed, wish.confidence) == ("false alarm", 0.05, None)
+    assert (said.kind, said.allowed, said.confidence) == ("false alarm", 0.05, None)
+
+
 @pytest.mark.parametrize("both", [" and ", ", "])
 def test_kinds_cannot_be_joined(both):
     with pytest.raises(ValueError, match="A promise is of one kind"):

@@ -54,6 +54,7 @@ PROMISED_BY_WRAPPERS = {
     "class error rate",
     "coverage",
     "error rate",
+    "false alarm rate",
     "selective error rate",
 }
 HANDED_OVER = r"\bhanded over\s*<="
@@ -365,6 +366,18 @@ def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
             f"`promise` may be about {', '.join(sorted(PROMISED_BY_WRAPPERS))}, "
             f"got {kinds.pop()}."
         )
+    for asked in every:
+        sense = ">=" if asked.quantity in ("coverage", "answered share") else "<="
+        if asked.sense != sense:
+            raise ValueError(
+                f"a rule keeps the {asked.quantity} {sense} a bound, got "
+                f"{asked.sense} {asked.bound:g}."
+            )
+        if asked.subgroup is not None:
+            raise ValueError(
+                "`promise` names subgroups in words, as in 'coverage >= 90% in every "
+                f"sex', got a guarantee about {asked.subgroup}."
+            )
     confidences = {g.confidence for g in every if g.confidence is not None}
     if confidence is not None:
         confidences.add(confidence)
@@ -382,7 +395,7 @@ def _from_guarantees(promise: Any, confidence: float | None) -> Wish:
                 f"{len(beside)} of them."
             )
         wish = _joined(wish, beside[0])
-    if confidences or wish.kind != "coverage":
+    if confidences or wish.kind not in ("coverage", "false alarm"):
         return wish.confident(*(confidences or {CONFIDENCE}))
     return wish
 
