@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 
 import numpy as np
@@ -81,6 +82,8 @@ def test_figures_are_those_of_the_detector_that_is_written(prudent, tmp_path):
         (line,) = [s for s in outcome.out.splitlines() if s.startswith("357 ")]
         detected = np.mean(load(model).predict(others) == -1)
         assert f" {detected:.1%} (" in line
+        low, high = re.search(r"% \((.*?)%–(.*?)%\)", line).groups()
+        assert float(low) <= round(100 * detected, 1) <= float(high)
         changes = "With --model-out the promise is about the very detector"
         # Said before the table.
         assert (changes in outcome.out.split("normal rows")[0]) == (option == ())

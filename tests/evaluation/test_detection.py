@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -53,6 +55,9 @@ def test_false_alarms_are_those_of_folds_not_fitted_on(rows):
     assert found.detected_by_folds == pytest.approx(shares)
     # What is delivered is fitted on all normal rows, and so is its figure.
     assert found.detected == (X[~normal] > inside.max()).mean()
+    # It may lie beyond those of the folds, and is one of those that the range is of.
+    assert replace(found, detected=0.0).detected_range == (0.0, max(shares))
+    assert replace(found, detected=1.0).detected_range == (min(shares), 1.0)
     assert found.own_rates is None
 
 

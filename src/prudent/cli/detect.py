@@ -348,8 +348,8 @@ def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]
     line = [thousands(n_normal), promise, measured, kept]
     if detection.detected is not None:
         n_others = len(detection.normal) - n_normal
-        low, high = min(detection.detected_by_folds), max(detection.detected_by_folds)
-        columns += ["other rows", "detected (in folds)"]
+        low, high = detection.detected_range
+        columns += ["other rows", "detected (least–most)"]
         line += [
             thousands(n_others),
             f"{detection.detected:.1%} ({low:.1%}–{high:.1%})",

@@ -94,6 +94,13 @@ class Detection:
     detected_by_folds: tuple[float, ...]
 
     @property
+    def detected_range(self) -> tuple[float, float]:
+        """Least and largest share detected: by the detector, or by one of the folds."""
+        assert self.detected is not None
+        shares = (self.detected, *self.detected_by_folds)
+        return min(shares), max(shares)
+
+    @property
     def own_rates(self) -> tuple[float, float] | None:
         """Limits between which the false-alarm rate of the detector itself lies.
 

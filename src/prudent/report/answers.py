@@ -105,14 +105,12 @@ def of_detection(
         )
     if detection.detected is not None:
         others = thousands(int((~detection.normal).sum()))
-        by_folds = detection.detected_by_folds
         share, low, high = (
-            percent(rate, 1)
-            for rate in (detection.detected, min(by_folds), max(by_folds))
+            percent(rate, 1) for rate in (detection.detected, *detection.detected_range)
         )
         sentences.append(
-            f"Of the {others} other rows, it detects {share} (the detectors of the "
-            f"folds, {low} to {high})."
+            f"Of the {others} other rows, it detects {share} (with the detectors of "
+            f"the folds, {low} to {high})."
         )
     return Answer(
         verdict="No promise" if kept is None else SAID[kept],
