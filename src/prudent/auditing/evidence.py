@@ -12,7 +12,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betainc
 from scipy.stats import betabinom
 
-from prudent.auditing.truth import Draw, allowed_rate
+from prudent.auditing.truth import Draw
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
@@ -165,7 +165,7 @@ class Tally:
     @property
     def bounds(self) -> FloatArray:
         """Allowed rates of violations."""
-        return np.array([allowed_rate(draw.claim) for draw in self.draws])
+        return np.array([draw.claim.allowed for draw in self.draws])
 
     @property
     def failing_rate(self) -> float:
@@ -193,7 +193,7 @@ class Tally:
         if any(d.n_rows is None and d.is_beyond for d in self.draws):
             return math.inf
         logs = [
-            log_evidence(d.first, d.n_rows, allowed_rate(d.claim))
+            log_evidence(d.first, d.n_rows, d.claim.allowed)
             for d in self.draws
             if d.n_rows is not None
         ]
@@ -209,7 +209,7 @@ class Tally:
         if any(d.n_rows is None and d.is_beyond for d in self.draws):
             return 0.0
         counted = [
-            at_least(d.first, d.n_rows, allowed_rate(d.claim))
+            at_least(d.first, d.n_rows, d.claim.allowed)
             for d in self.draws
             if d.n_rows is not None
         ]
@@ -241,7 +241,7 @@ def rank_law(draw: Draw) -> tuple[int, int] | None:
     The largest rank that the bound allows is taken, so that only a rate beyond the
     bound speaks against the promise.
     """
-    law, allowed = draw.claim.rate_law, allowed_rate(draw.claim)
+    law, allowed = draw.claim.rate_law, draw.claim.allowed
     if law is None or not 0 < allowed < 1:
         return None
     rank, m = law

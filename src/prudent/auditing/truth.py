@@ -51,11 +51,6 @@ def is_about_training_rows(claim: Guarantee) -> bool:
     return claim.confidence is None and about_rows
 
 
-def allowed_rate(claim: Guarantee) -> float:
-    """Largest rate of violations: misses for a coverage."""
-    return 1 - claim.bound if claim.sense == ">=" else claim.bound
-
-
 class Answers:
     """What a model says of rows, each question asked once."""
 
@@ -154,7 +149,7 @@ class Draw:
     @property
     def excess(self) -> float:
         """How far the true rate lies beyond the bound."""
-        return self.rate - allowed_rate(self.claim)
+        return self.rate - self.claim.allowed
 
 
 def exact_rate(
@@ -165,7 +160,7 @@ def exact_rate(
     if not counted.any():
         return _about_no_row(claim)
     rate = float(chances[counted & violated].sum() / chances[counted].sum())
-    return Draw(claim, rate, None, rate, rate > allowed_rate(claim) + ROUNDING)
+    return Draw(claim, rate, None, rate, rate > claim.allowed + ROUNDING)
 
 
 def counted_rate(
@@ -178,7 +173,7 @@ def counted_rate(
     `draw` maps the stage, 0 or 1, to answers and labels; `error` is the probability of
     calling a rate beyond the bound that is not.
     """
-    allowed = allowed_rate(claim)
+    allowed = claim.allowed
     total = violated = 0
     for stage in (0, 1):
         answers, y = draw(stage)

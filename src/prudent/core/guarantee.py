@@ -297,6 +297,11 @@ default=None
         )
 
     @property
+    def allowed(self) -> float:
+        """Largest rate allowed of what is promised to be rare: of misses, of errors."""
+        return self._bad_rate(self.bound)
+
+    @property
     def counts_frequent(self) -> bool:
         """Whether the rows that `check` counts are promised to be frequent, not rare.
 
@@ -485,7 +490,7 @@ default=None
         self._require_rate()
         check_shift(divergence, 1.0, order)
         check_fraction("limit", limit, "[0, 1]")
-        worst, now = self._bad_rate(limit), self._bad_rate(self.bound)
+        worst, now = self._bad_rate(limit), self.allowed
         if worst < now:
             raise ValueError(
                 f"`limit` {limit:g} is not even promised without shift: the bound is "

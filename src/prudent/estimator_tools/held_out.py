@@ -169,9 +169,8 @@ class HeldOutEstimator(BaseEstimator):
         """
         allowed = max(
             (
-                (1 - g.bound if g.sense == ">=" else g.bound)
-                * g.evidence["calibration rows"]
-                for g in self.guarantees_
+                promise.allowed * promise.evidence["calibration rows"]
+                for promise in self.guarantees_
             ),
             default=0.0,
         )

@@ -397,13 +397,12 @@ def is_vacuous(
     by_class: list[float] = []
     others: list[float] = []
     for promise in promises:
-        allowed = promise.bound if promise.sense == "<=" else 1 - promise.bound
         if promise.quantity in ("answered share", "flagged share"):
             continue  # it says nothing of what is right
         if promise.quantity == "false alarm rate":
-            others.append(allowed)
+            others.append(promise.allowed)
         else:
-            (overall if promise.scope is None else by_class).append(allowed)
+            (overall if promise.scope is None else by_class).append(promise.allowed)
     n_classes = len(class_shares)
     tests = []
     if overall:

@@ -253,16 +253,16 @@ def null_hypothesis(guarantee: Guarantee) -> tuple[float, int, int]:
             "PromiseMonitor: a false discovery rate on average over calibration "
             "sets cannot be watched. Select with `confidence`."
         )
-    bound = guarantee.bound if guarantee.sense == "<=" else 1 - guarantee.bound
+    allowed = guarantee.allowed
     if average_over in (None, "the rule's coins"):
-        return bound, 0, 0
+        return allowed, 0, 0
     law = guarantee.rate_law
-    if law is None or (law[0] < 1 and bound > 0):
+    if law is None or (law[0] < 1 and allowed > 0):
         raise ValueError(
             "PromiseMonitor: the promise holds on average over calibration sets by "
             "an unknown law. Fit with a `confidence`, or with strategy='hard'."
         )
-    return max(bound, law[0] / (law[1] + 1)), *law
+    return max(allowed, law[0] / (law[1] + 1)), *law
 
 
 class Bets:

@@ -126,9 +126,7 @@ class Wish:
     @property
     def allowed(self) -> float:
         """Share of rows that may break the promise; the least, if there are several."""
-        return rounded(
-            min(1 - g.bound if g.sense == ">=" else g.bound for g in self.guarantees)
-        )
+        return rounded(min(promise.allowed for promise in self.guarantees))
 
     @property
     def rises(self) -> bool:
