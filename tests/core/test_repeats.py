@@ -10,17 +10,16 @@ from scipy.stats import binomtest
 from prudent.core.rows import (
     LEVEL,
     KnownRows,
-    keys_of_numbers,
+    cell_keys,
     keys_of_rows,
     log_chance_of_split,
     log_evidence,
-    row_keys,
 )
 
 
 def known(X):
-    columns = [keys_of_numbers(column, j) for j, column in enumerate(X.T)]
-    return KnownRows.of(row_keys(columns, len(X)), columns)
+    columns = [cell_keys(column, j) for j, column in enumerate(X.T)]
+    return KnownRows.of(keys_of_rows(X), columns)
 
 
 def catalogue(rng, n):

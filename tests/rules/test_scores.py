@@ -107,12 +107,6 @@ def test_rows_rank_among_those_of_their_category():
     assert kept.p_values(np.array([-9.0]), -1).tolist() == [1.0]
 
 
-def test_rows_without_a_score_of_their_label_are_counted():
-    own = np.array([-np.inf, 0.0, -np.inf, -np.inf])
-    kept = CalibrationScores.of(own, np.array([0, 0, 0, 1]), range(2))
-    assert kept.unscored.tolist() == [2, 1]
-
-
 def test_merged_parts_equal_one_machine():
     rng = np.random.default_rng(1)
     own, category = rng.integers(0, 9, 50) / 7, rng.integers(0, 3, 50)

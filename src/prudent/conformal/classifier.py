@@ -912,8 +912,8 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             smoothed=self.ties == "smoothed",
             terms=self._terms,
         )
-        alike = (1 + known.unscored) / [1 + len(own) for own in known.sorted]
-        self.unseen_label_p_value_ = 1.0 if by == "class" else float(alike.max())
+        alike = ((1 + np.isneginf(a).sum()) / (1 + len(a)) for a in known.sorted)
+        self.unseen_label_p_value_ = 1.0 if by == "class" else float(max(alike))
         return made.rule(float(self.level))
 
     def _score_record(self) -> dict[str, Any]:

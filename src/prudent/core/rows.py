@@ -314,16 +314,16 @@ MOST_ROWS, MOST_PARTS = 5_000, 32
 STAKES, MOST_TIMES = 2.0 ** -np.arange(1, 31)[:, None], 16
 
 
-def keys_of_numbers(values: NDArray[np.floating], place: int) -> Keys:
-    """One number a cell of the column at that place; -0 equals 0, and NaN is NaN."""
-    cells = np.asarray(values, dtype=np.float64) + 0.0
-    cells[np.isnan(cells)] = np.nan
-    return mixed(cells.view(np.uint64), place)
+def cell_keys(cells: FloatArray | Keys, place: int) -> Keys:
+    """64 bits a cell that look random, others in the column at each place (splitmix64).
 
-
-def mixed(bits: Keys, place: int) -> Keys:
-    """64 bits a cell that look random, others in each column (splitmix64)."""
-    keys = bits + np.uint64((place + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    The cells are float64, of which -0 equals 0 and NaN is NaN, or digests of 64 bits.
+    """
+    if cells.dtype.kind == "f":
+        numbers = cells + 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        cells = numbers.view(np.uint64)
+    keys = cells + np.uint64((place + 1) * 0x9E3779B97F4A7C15 % 2**64)
     keys ^= keys >> np.uint64(30)
     keys *= np.uint64(0xBF58476D1CE4E5B9)
     keys ^= keys >> np.uint64(27)
@@ -332,28 +332,20 @@ def mixed(bits: Keys, place: int) -> Keys:
     return keys
 
 
-def row_keys(columns: Iterable[Keys], n_rows: int) -> Keys:
-    """One number a row: equal for equal rows, and practically only for them.
+def keys_of_rows(X: NDArray[np.floating]) -> Keys:
+    """One number a row (n, d): equal for equal rows, and practically only for them.
 
     The sum of the keys of its cells; two of n rows share it by chance with probability
-    about n^2 / 2^65.
+    about n^2 / 2^65. Computed by blocks of bounded memory.
     """
-    keys = np.zeros(n_rows, dtype=np.uint64)
-    for column in columns:
-        keys += column
-    return keys
-
-
-def keys_of_rows(X: NDArray[np.floating]) -> Keys:
-    """The keys of rows of numbers (n, d), by blocks of bounded memory."""
-    keys = np.empty(len(X), dtype=np.uint64)
+    keys = np.zeros(len(X), dtype=np.uint64)
     size = max(64, 2**16 // X.shape[1])
     for start in range(0, len(X), size):
         rows = slice(start, start + size)
         # Columns in one piece: jumping from row to row would miss the cache.
-        columns = np.ascontiguousarray(X[rows].T)
-        numbers = (keys_of_numbers(column, j) for j, column in enumerate(columns))
-        keys[rows] = row_keys(numbers, columns.shape[1])
+        columns = np.ascontiguousarray(X[rows].T, dtype=np.float64)
+        for j, column in enumerate(columns):
+            keys[rows] += cell_keys(column, j)
     return keys
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cache
-from itertools import count
 from typing import Any, Self
 
 import narwhals as nw
@@ -34,9 +33,8 @@ from prudent.core.rows import (
     MOST_ROWS,
     Keys,
     KnownRows,
+    cell_keys,
     hold_out,
-    keys_of_numbers,
-    mixed,
     one_row_per_group,
 )
 from prudent.core.types import BoolArray
@@ -336,12 +334,25 @@ def table_keys(X: Any) -> tuple[Keys, list[Keys]]:
     none of what is no table. Sparse matrices of more than 1024 columns are not looked
     at.
     """
-    columns = _columns(X)
-    n_rows = 0 if columns is None else _num_samples(X)
-    keys, cells = np.zeros(n_rows, dtype=np.uint64), []
-    for column in columns or ():
-        keys += column
-        cells.append(column[:MOST_ROWS].copy())
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    columns: Iterable[NDArray[Any]]
+    if hasattr(X, "tocsc"):
+        matrix = X.tocsc()
+        n_columns = matrix.shape[1] if matrix.shape[1] <= MOST_SPARSE_COLUMNS else 0
+        columns = (matrix[:, [j]].toarray()[:, 0] for j in range(n_columns))
+    elif isinstance(frame, nw.DataFrame):
+        columns = map(cells_of, frame.iter_columns())
+    else:
+        values = np.asarray(X)
+        columns = values.T if values.ndim == 2 else [values] * (values.ndim == 1)
+    keys, cells = np.zeros(0, dtype=np.uint64), []
+    for place, column in enumerate(columns):
+        if column.dtype.kind in "fiub":
+            own = cell_keys(column.astype(np.float64, copy=False), place)
+        else:
+            own = _keys_of_objects(column, place)
+        cells.append(own[:MOST_ROWS].copy())
+        keys = np.add(keys, own, out=keys) if place else own
     return keys, cells
 
 
@@ -434,7 +445,7 @@ def refuse_seen_keys(name: str, known: KnownRows, keys: Keys) -> None:
 
 def remembers_rows(model: Any, X: Any) -> bool:
     """Whether `refuse_seen_rows` has rows of the fit to compare these with."""
-    return any(_columns(rows) is not None for _, rows in knowledge(model, X))
+    return any(len(table_keys(rows)[0]) for _, rows in knowledge(model, X))
 
 
 def knowledge(model: Any, X: Any) -> Iterator[tuple[KnownRows, Any]]:
@@ -466,37 +477,16 @@ def _in_order(model: Any, X: Any) -> Any:
     return frame.select(*names) if set(names) <= set(frame.columns) else X
 
 
-def _columns(X: Any) -> Iterator[Keys] | None:
-    """The keys of the cells of each column, in order; None for what is no table."""
-    if hasattr(X, "tocsc"):
-        if X.shape[1] > MOST_SPARSE_COLUMNS:
-            return None
-        matrix = X.tocsc()
-        places = range(matrix.shape[1])
-        return (_keys(matrix[:, [k]].toarray()[:, 0], k) for k in places)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return map(_keys, map(cells_of, frame.iter_columns()), count())
-    values = np.asarray(X)
-    if values.ndim not in (1, 2):
-        return None
-    columns = values.T if values.ndim == 2 else [values]
-    numbers = values.dtype.kind in "fiub"
-    return map(keys_of_numbers if numbers else _keys, columns, count())
-
-
-def _keys(cells: NDArray[Any], place: int) -> Keys:
-    """The keys of a column of numbers, or of words."""
+def _keys_of_objects(cells: NDArray[Any], place: int) -> Keys:
+    """The keys of a column of objects, numbers or words."""
     if cells.dtype.kind == "O" and not any(isinstance(cell, str) for cell in cells):
         with suppress(TypeError, ValueError):  # dates and the like are words
-            cells = cells.astype(np.float64)  # None becomes NaN
-    if cells.dtype.kind in "fiub":
-        return keys_of_numbers(cells, place)
+            return cell_keys(cells.astype(np.float64), place)  # None becomes NaN
     words = ["" if cell is None or cell != cell else str(cell) for cell in cells]
     distinct = pa.array(words, pa.large_string()).dictionary_encode()
     digests = [_digest(word) for word in distinct.dictionary.to_pylist()]
     codes = distinct.indices.to_numpy(zero_copy_only=False)
-    return mixed(np.array(digests, dtype=np.uint64)[codes], place)
+    return cell_keys(np.array(digests, dtype=np.uint64)[codes], place)
 
 
 def _digest(word: str) -> int:

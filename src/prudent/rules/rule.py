@@ -536,11 +536,11 @@ class Coverage:
     def rule(self, rate: float) -> Rule:
         """Sets that leave out the label at most at a rate.
 
-        A row whose label has no score is left out. Where it ranks among the r lowest,
-        it counts among the promised misses; else the promise assumes that there is
-        no such row.
+        A row whose label has no score, -inf, is left out. Where it ranks among the r
+        lowest, below the cut, it counts among the promised misses; else the promise
+        assumes that there is no such row.
         """
-        sizes, unscored = list(map(len, self.scores.sorted)), self.scores.unscored
+        sizes = [len(own) for own in self.scores.sorted]
         each, together = self.each, bool(self.jointly or self.subgroups)
         ranks = [
             mean_rank(n, rate) if each is None else high_probability_rank(n, rate, each)
@@ -555,9 +555,10 @@ class Coverage:
         }[self.by]
         if self.subgroups:
             exchangeable = Assumption.EXCHANGEABLE_SUBGROUP
-        promises = []
+        promises, cuts = [], []
         named = zip(sizes, ranks, self.scores.names, strict=True)
         for c, (n, rank, name) in enumerate(named):
+            cuts.append(self.scores.threshold(c, rank))
             subgroup, scope = (None, name)
             if self.subgroups:
                 subgroup, scope = name
@@ -565,7 +566,7 @@ class Coverage:
                 subgroup, scope = group_named(name), None
             attained = self.smoothed or each is not None
             ranked = {} if self.smoothed else {"rank": float(rank)}
-            counted = self.by != "class" and 1 + unscored[c] <= rank
+            counted = self.by != "class" and cuts[c] > -np.inf
             promise = self.terms.promise(
                 "coverage",
                 rate if attained else rank / (n + 1),
@@ -576,7 +577,6 @@ class Coverage:
                 evidence={"calibration rows": float(n), **ranked, **claims},
             )
             promises.append(promise)
-        cuts = (self.scores.threshold(c, rank) for c, rank in enumerate(ranks))
         return Rule(
             kind="sets",
             thresholds=() if self.smoothed else tuple(cuts),

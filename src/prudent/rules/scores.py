@@ -87,12 +87,6 @@ class CalibrationScores:
         """Calibration rows of each category."""
         return np.array([len(own) for own in self.sorted], dtype=np.intp)
 
-    @property
-    def unscored(self) -> IntArray:
-        """Rows of each category whose own label has no score: -inf."""
-        lowest = [np.searchsorted(own, -np.inf, side="right") for own in self.sorted]
-        return np.array(lowest, dtype=np.intp)
-
     def counts(self, scores: FloatArray, category: IntArray | int = 0) -> Counts:
         """Calibration scores below and level with each score, of the category wanted.
 
