@@ -8,7 +8,7 @@ asks its subclass for, belong to one visit; and so do several visits with none b
 them.
 
 The goal is at most 10 rooms, none of them returned to more than 8 times, for one method
-on five folds. A method that is fitted and asked on every fold is returned to 9 times.
+on five folds.
 """
 
 from __future__ import annotations

@@ -34,12 +34,13 @@ from prudent.calibration.learn import (
 )
 from prudent.calibration.model import Model
 from prudent.core.classes import check_two_classes, class_costs
-from prudent.core.rows import Block, LocalRows, Rows, hold_out, refuse_dask
+from prudent.core.rows import Block, LocalRows, Rows, hold_out
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import (
     check_groups,
     frame_columns,
     positive_weights,
+    refuse_dask,
     remember_rows,
     warn_constant_features,
 )

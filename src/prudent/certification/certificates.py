@@ -33,7 +33,7 @@ from prudent.core.guarantee import (
     Sense,
     violated_rows,
 )
-from prudent.core.rows import one_row_per_group, refuse_dask
+from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import plain, shown
 from prudent.estimator_tools import (
@@ -44,6 +44,7 @@ from prudent.estimator_tools import (
     counted_answers,
     delegate,
     predict_set,
+    refuse_dask,
     refuse_seen_rows,
     rule_answers,
     warn_of_copies,

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import max_probability, told_apart
-from prudent.core.rows import held_out_count, refuse_dask
+from prudent.core.rows import held_out_count
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
@@ -25,6 +25,7 @@ from prudent.estimator_tools import (
     decision_values,
     fit_inside,
     model_name,
+    refuse_dask,
 )
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning

@@ -24,7 +24,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import hold_out
 from prudent.core.types import FloatArray
-from prudent.estimator_tools import copied_rows
+from prudent.estimator_tools import copied_rows, refuse_dask
 from prudent.estimator_tools.labelled_rows import (
     LabelledRows,
     constant_columns,
@@ -257,6 +257,7 @@ def compare(
     protocol.check()
     if time_limit is not None:
         prepare()
+    refuse_dask(X)
     rows = replace(labelled_rows(X, y, groups, time), inside=inside)
     chosen = protocol.with_best(chosen, len(rows.X))
     return run(rows, chosen, protocol, command=_in_python(arguments))

@@ -18,7 +18,6 @@ from sklearn.utils.validation import _num_samples
 
 from prudent.conformal.detector import EllipsoidDetector
 from prudent.core.binomial import check_fraction
-from prudent.core.rows import refuse_dask
 from prudent.core.selection import (
     NullShare,
     Selection,
@@ -27,6 +26,7 @@ from prudent.core.selection import (
 )
 from prudent.core.types import FloatArray
 from prudent.estimator_tools.answers import warn_if_few_rank
+from prudent.estimator_tools.held_out import refuse_dask
 from prudent.rules.scores import CalibrationScores
 
 # Steps of a logistic regression on standardised columns, which needs some dozens.

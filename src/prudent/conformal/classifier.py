@@ -33,7 +33,7 @@ from prudent.conformal.ridge import MOST_ROWS
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes, log_odds_against
 from prudent.core.guarantee import Guarantee
-from prudent.core.rows import keyed_uniform, refuse_dask
+from prudent.core.rows import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
@@ -42,6 +42,7 @@ from prudent.estimator_tools import (
     fit_inside,
     one_thread,
     probability_columns,
+    refuse_dask,
     remember_rows,
     warn_constant_features,
 )

@@ -24,15 +24,6 @@ from prudent.core.order import latest_rows
 from prudent.core.types import FloatArray, IntArray
 
 
-def refuse_dask(X: Any) -> None:
-    """Raise TypeError for a dask collection instead of pulling all its data in."""
-    if hasattr(X, "__dask_graph__"):
-        raise TypeError(
-            "dask input: use prudent.dask.fit(estimator, X, y), "
-            "or call .compute() first."
-        )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """Rows (n, d) in memory at once, with the classes 0..K-1 they belong to.
@@ -188,6 +179,9 @@ def restricted(rows: Rows, features: IntArray) -> Rows:
 
 # --- which rows a fit learns from and which it is held to -----------------------------
 
+#: Positions of rows to learn from, and of others.
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
 
 def held_out_count(n: int, share: float) -> int:
     """Number of rows to hold out: `share` of n, rounded up, some left on both sides."""
@@ -200,7 +194,7 @@ def hold_out(
     random: np.random.RandomState,
     groups: NDArray[Any] | None = None,
     times: NDArray[Any] | None = None,
-) -> tuple[IntArray, IntArray]:
+) -> Split:
     """Draw the rows to hold out: plainly, or whole groups with one row each.
 
     With times the latest ones are held out.
@@ -314,7 +308,7 @@ MOST_ROWS, MOST_PARTS = 5_000, 32
 STAKES, MOST_TIMES = 2.0 ** -np.arange(1, 31)[:, None], 16
 
 
-def cell_keys(cells: FloatArray | Keys, place: int) -> Keys:
+def cell_keys(cells: NDArray[Any], place: int) -> Keys:
     """64 bits a cell that look random, others in the column at each place (splitmix64).
 
     The cells are float64, of which -0 equals 0 and NaN is NaN, or digests of 64 bits.
@@ -323,7 +317,7 @@ def cell_keys(cells: FloatArray | Keys, place: int) -> Keys:
         numbers = cells + 0.0
         numbers[np.isnan(numbers)] = np.nan
         cells = numbers.view(np.uint64)
-    keys = cells + np.uint64((place + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    keys: Keys = cells + np.uint64((place + 1) * 0x9E3779B97F4A7C15 % 2**64)
     keys ^= keys >> np.uint64(30)
     keys *= np.uint64(0xBF58476D1CE4E5B9)
     keys ^= keys >> np.uint64(27)

@@ -33,6 +33,7 @@ from prudent.core.rows import (
     MOST_ROWS,
     Keys,
     KnownRows,
+    Split,
     cell_keys,
     hold_out,
     one_row_per_group,
@@ -40,7 +41,6 @@ from prudent.core.rows import (
 from prudent.core.types import BoolArray
 from prudent.estimator_tools.answers import within_of
 from prudent.estimator_tools.given import check_groups, check_times
-from prudent.estimator_tools.moment_fits import Split
 from prudent.estimator_tools.subgroups import Subgroups, SubgroupsOption
 from prudent.estimator_tools.tables import cells_of
 from prudent.exceptions import PrudentWarning
@@ -295,7 +295,16 @@ def probability_columns(estimator: Any, name: str) -> list[str]:
     return [f"probability {label}" for label in estimator.classes_.tolist()]
 
 
-# --- a fit inside another one ---------------------------------------------------------
+# --- rows that are taken, and a fit inside another one --------------------------------
+
+
+def refuse_dask(X: Any) -> None:
+    """Raise TypeError for a dask collection instead of pulling all its data in."""
+    if hasattr(X, "__dask_graph__"):
+        raise TypeError(
+            "dask input: use prudent.dask.fit(estimator, X, y), "
+            "or call .compute() first."
+        )
 
 
 def fit_inside(

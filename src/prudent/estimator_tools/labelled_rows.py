@@ -21,7 +21,6 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from prudent.core.rows import refuse_dask
 from prudent.core.types import IntArray
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.tables import TableColumns, cells_of
@@ -137,7 +136,6 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
 
     Infinite cells, different lengths and a continuous target are a ValueError.
     """
-    refuse_dask(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         features = tuple(map(str, frame.columns))

@@ -23,9 +23,10 @@ from sklearn.utils.validation import (
 from prudent._compat import validate_data
 from prudent.core.linalg import ClassCovariances, CovarianceRule
 from prudent.core.moments import ClassMoments, feature_names
-from prudent.core.rows import LocalRows, refuse_dask
+from prudent.core.rows import LocalRows, Split
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
+from prudent.estimator_tools.held_out import refuse_dask
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
 # --- rows and labels at the door ------------------------------------------------------
@@ -100,10 +101,6 @@ def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:
             PrudentWarning,
             stacklevel=2,
         )
-
-
-#: Positions of training and of test rows.
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def fold_positions(

@@ -18,9 +18,9 @@ from prudent.certification.held_out import refuse_fit_parameters
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
-from prudent.core.rows import refuse_dask
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
+from prudent.estimator_tools.held_out import refuse_dask
 from prudent.estimator_tools.subgroups import SubgroupsOption, names_of_subgroups
 from prudent.evaluation.choice import ChosenClassifier, chosen_in
 from prudent.evaluation.methods import DEFAULT_PROMISE, candidates

@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from prudent._compat import StrOptions, fit_context
 from prudent.core.classes import class_costs, class_priors
+from prudent.core.rows import Split
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import (
-    Split,
     check_training,
     covariance_rule,
     fold_positions,

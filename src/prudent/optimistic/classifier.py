@@ -30,11 +30,10 @@ from prudent.core.classes import (
     winner,
 )
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import Block, LocalRows, Rows
+from prudent.core.rows import Block, LocalRows, Rows, Split
 from prudent.core.types import BoolArray, FloatArray
 from prudent.estimator_tools import (
     MomentFitMixin,
-    Split,
     check_rows,
     check_training,
     covariance_rule,

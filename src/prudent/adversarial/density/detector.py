@@ -30,15 +30,15 @@ from prudent._compat import (
 from prudent.adversarial.density.learn import learn, play_on_density, soft_promise
 from prudent.adversarial.density.model import GridReference, SoftRule
 from prudent.core.binomial import fewest_rows
-from prudent.core.rows import hold_out, refuse_dask
+from prudent.core.rows import Split, hold_out
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     RateMixin,
-    Split,
     check_rows,
     one_thread,
+    refuse_dask,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning

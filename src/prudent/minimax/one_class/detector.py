@@ -14,16 +14,16 @@ from sklearn.utils import check_random_state
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
 from prudent.core.binomial import fewest_rows
 from prudent.core.moments import ClassMoments
-from prudent.core.rows import LocalRows, hold_out, refuse_dask
+from prudent.core.rows import LocalRows, Split, hold_out
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     MomentsMixin,
     RateMixin,
-    Split,
     check_rows,
     covariance_rule,
+    refuse_dask,
     warn_constant_features,
 )
 from prudent.exceptions import PrudentWarning
