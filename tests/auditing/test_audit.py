@@ -23,9 +23,15 @@ from auditing.methods import (
 )
 from prudent import ClassMoments, ConformalClassifier, Guarantee
 from prudent.auditing import STANDARD, Law
-from prudent.auditing.evidence import at_least, betting_log_wealth, rank_sum_p
+from prudent.auditing.evidence import (
+    UNKNOWN,
+    at_least,
+    betting_log_wealth,
+    demands,
+    is_about_training_rows,
+    rank_sum_p,
+)
 from prudent.auditing.laws import INDEPENDENT, NORMAL
-from prudent.auditing.truth import UNKNOWN, demands, is_about_training_rows
 from prudent.evaluation.estimators import ClasswiseRejector
 from prudent.minimax import guarantees_of
 from prudent.minimax.radii import known_moments

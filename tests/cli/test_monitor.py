@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import prudent as library
 from prudent import Guarantee, MinimaxProbabilityClassifier, PromiseMonitor
 from prudent.cli import monitor
-from prudent.cli.exits import CommandError
+from prudent.cli.output import CommandError
 
 LABELS = np.array(["bad", "good"])
 

@@ -464,7 +464,7 @@ def test_a_kill_of_the_command_leaves_its_update_whole_or_not_at_all(
 AT_ONCE = """
 import sys
 from pathlib import Path
-from prudent.cli.exits import CommandError
+from prudent.cli.output import CommandError
 from prudent.cli.monitor import read_state, replace_state
 path, name = Path(sys.argv[1]), sys.argv[2]
 for i in range(100):

@@ -16,18 +16,19 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone, is_outlier_detector
 
-from prudent.auditing.evidence import Tally, counting_error
-from prudent.auditing.laws import ON_REQUEST, STANDARD, Law
-from prudent.auditing.result import Audit, AuditRow, AuditVerdict, WorstCase
-from prudent.auditing.truth import (
+from prudent.auditing.evidence import (
     Answer,
     Answers,
     Draw,
+    Tally,
     counted_rate,
+    counting_error,
     demands,
     exact_rate,
     is_about_training_rows,
 )
+from prudent.auditing.laws import ON_REQUEST, STANDARD, Law
+from prudent.auditing.result import Audit, AuditRow, AuditVerdict, WorstCase
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import ALARMS, NOT_A_RATE, Guarantee
 from prudent.core.selection import holm

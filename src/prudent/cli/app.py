@@ -14,12 +14,16 @@ from typing import Annotated, NoReturn
 import typer
 
 from prudent._version import __version__
-from prudent.cli.exits import CommandError, ExitCode
-from prudent.cli.output import forget_notes, note, set_quiet
+from prudent.cli.output import CommandError, ExitCode, forget_notes, note, set_quiet
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
-MODULES = {"datasets": "describe", "export": "apply", "plan": "certify"}
+MODULES = {
+    "datasets": "describe",
+    "export": "promise",
+    "apply": "promise",
+    "plan": "certify",
+}
 COMMANDS = {
     "compare": "Compare robust methods on a table and check their promises.",
     "fit": "Fit one method and write a model file.",

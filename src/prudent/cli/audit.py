@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import ExitCode, UsageError, ending
 from prudent.cli.fit import built
 from prudent.cli.options import names
-from prudent.cli.output import print_table, write_json, write_report
+from prudent.cli.output import (
+    ExitCode,
+    UsageError,
+    ending,
+    print_table,
+    write_json,
+    write_report,
+)
 
 if TYPE_CHECKING:
     from prudent.auditing import Audit

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from prudent.cli import options
-from prudent.cli.exits import (
+from prudent.cli.loading import fingerprint
+from prudent.cli.monitor import read_state
+from prudent.cli.output import (
     CommandError,
     ExitCode,
     UsageError,
     content_of,
     ending,
 )
-from prudent.cli.loading import fingerprint
-from prudent.cli.monitor import read_state
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
 from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee

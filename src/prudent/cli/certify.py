@@ -11,12 +11,21 @@ import typer
 
 from prudent.cli import options
 from prudent.cli.card import certificate_page, seen_parts
-from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
-from prudent.cli.loading import failing_as_data, no_target, open_data
+from prudent.cli.loading import (
+    failing_as_data,
+    items_of,
+    no_target,
+    open_data,
+    parts_of,
+)
 from prudent.cli.models import LoadedModel, read_rows, refuse_without_groups
 from prudent.cli.options import names
 from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    UsageError,
     check_writable,
+    ending,
     note,
     print_table,
     write_json,
@@ -29,7 +38,6 @@ from prudent.cli.scores import (
     certify_scores,
     write_bands,
 )
-from prudent.cli.subgroups import items_of, parts_of
 from prudent.core.guarantee import COUNTED_AS
 from prudent.io.errors import shown, thousands
 

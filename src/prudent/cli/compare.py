@@ -14,23 +14,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
 from prudent.cli.loading import (
     all_or_sample,
+    columns_in,
     drawn_from,
     failing_as_data,
     fingerprint,
+    items_of,
+    memberships,
     survey,
 )
 from prudent.cli.options import names
 from prudent.cli.output import (
     STDOUT,
+    CommandError,
+    ExitCode,
     Progress,
+    UsageError,
+    ending,
     native_output_left_out,
     note,
     write_json,
 )
-from prudent.cli.subgroups import columns_in, items_of, memberships
 from prudent.evaluation.child import prepare
 from prudent.evaluation.methods import (
     BASELINES,

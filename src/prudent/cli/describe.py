@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prudent.cli.exits import UsageError
 from prudent.cli.loading import all_or_sample, drawn_from, look_through, open_data
 from prudent.cli.options import Columns, Data, Target, grouped
-from prudent.cli.output import print_table, set_quiet
+from prudent.cli.output import UsageError, print_table, set_quiet
 from prudent.datasets import BUNDLED
 
 if TYPE_CHECKING:

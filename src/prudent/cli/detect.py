@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import (
     all_or_sample,
     drawn_from,
@@ -27,6 +26,9 @@ from prudent.cli.models import (
     say_written,
 )
 from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    UsageError,
     check_writable,
     note,
     print_table,
@@ -105,6 +107,7 @@ def detect(
     columns: options.Columns,
 ) -> None:
     """Learn one class (all rows without --target) and flag the rows unlike it."""
+    options.refuse_both(confidence, average=average)
     most_rows = options.sample_size(sample)
     if promise is not None:
         wish = options.checked_promise(promise, confidence, detector=True)
@@ -286,8 +289,6 @@ def certainty(
     """
     from prudent.evaluation.detection import allow_confidence
 
-    if average and confidence is not None:
-        raise UsageError("a promise on --average has no --confidence: leave one out.")
     if confidence is not None:
         if not allow_confidence(n_rows, rate, confidence):
             raise CommandError(

@@ -24,8 +24,15 @@ from prudent.cli.detect import (
     read_normal,
     save_detector,
 )
-from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
-from prudent.cli.loading import all_or_sample, drawn_from, failing_as_data, survey
+from prudent.cli.loading import (
+    all_or_sample,
+    columns_in,
+    drawn_from,
+    failing_as_data,
+    items_of,
+    memberships,
+    survey,
+)
 from prudent.cli.models import (
     check_storable,
     last_step,
@@ -34,8 +41,15 @@ from prudent.cli.models import (
     say_written,
     table_columns,
 )
-from prudent.cli.output import Progress, native_output_left_out, note
-from prudent.cli.subgroups import columns_in, items_of, memberships
+from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    Progress,
+    UsageError,
+    ending,
+    native_output_left_out,
+    note,
+)
 from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
 from prudent.io.errors import counted, thousands
 
@@ -137,6 +151,7 @@ def fit(
     columns: options.Columns,
 ) -> None:
     """Fit one method on all rows and write a model file for predict."""
+    options.refuse_both(confidence, average=average)
     most_rows = options.sample_size(sample)
     if method == DETECTOR or normal is not None or options.is_of_detector(promise):
         _refuse_for_detectors(
@@ -166,7 +181,7 @@ def fit(
         raise UsageError(f"--method takes one of {known}, got {method[:64]!r}.")
     items = items_of(by)
     wish = options.checked_promise(promise, confidence, detector=False, by=items)
-    _check_wish(wish, confidence, average=average, among=among)
+    _check_wish(wish, average=average, among=among)
     known_method = {**METHODS, **BASELINES}.get(method)
     if select is not None and (known_method is None or known_method.grid is None):
         raise UsageError(f"--select cv: {method} has no parameter to choose.")
@@ -238,12 +253,8 @@ def _refuse_for_detectors(method: str, given: Mapping[str, bool]) -> None:
             raise UsageError(f"{names} not for detectors.")
 
 
-def _check_wish(
-    wish: Wish | None, confidence: float | None, *, average: bool, among: int
-) -> None:
+def _check_wish(wish: Wish | None, *, average: bool, among: int) -> None:
     """Refuse --average and --among where the promise leaves them no meaning."""
-    if average and confidence is not None:
-        raise UsageError("a promise on --average has no --confidence: leave one out.")
     if average and (wish is None or wish.kind != "coverage"):
         raise UsageError("--average is for promises of coverage and of false alarms.")
     if among < 1:

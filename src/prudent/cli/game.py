@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import UsageError
 from prudent.cli.loading import failing_as_data, open_data
-from prudent.cli.output import print_table, write_report
+from prudent.cli.output import UsageError, print_table, write_report
 from prudent.io.errors import TableError, counted
 
 if TYPE_CHECKING:

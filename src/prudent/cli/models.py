@@ -12,10 +12,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
-from prudent.cli.loading import fingerprint
-from prudent.cli.output import native_output_left_out
-from prudent.cli.subgroups import columns_of_model, require_columns
+from prudent.cli.loading import columns_of_model, fingerprint, require_columns
+from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    UsageError,
+    ending,
+    native_output_left_out,
+)
 from prudent.io.errors import listed, shown
 
 if TYPE_CHECKING:

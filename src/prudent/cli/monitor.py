@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError, ending
-from prudent.cli.loading import failing_as_data, fingerprint, open_data
+from prudent.cli.loading import failing_as_data, fingerprint, items_of, open_data
 from prudent.cli.models import LoadedModel, refuse_without_groups
 from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    UsageError,
     check_writable,
+    ending,
     note,
     print_table,
     write_json,
     write_report,
 )
 from prudent.cli.rules import LoadedRule, load
-from prudent.cli.subgroups import items_of
 from prudent.core.strict_json import parsed
 from prudent.io.errors import counted, thousands
 from prudent.io.replacing import replacing

@@ -13,8 +13,14 @@ from typing import Annotated, Any, Literal, Self, get_type_hints
 
 import typer
 
-from prudent.cli.exits import ExitCode, UsageError, content_of, ending
-from prudent.cli.output import check_writable, set_quiet
+from prudent.cli.output import (
+    ExitCode,
+    UsageError,
+    check_writable,
+    content_of,
+    ending,
+    set_quiet,
+)
 
 DEFAULT_SAMPLE = "100000"
 
@@ -265,6 +271,12 @@ def sample_size(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 2:
         raise UsageError(f"--sample takes a number of rows >= 2 or off, got {text!r}.")
     return int(text)
+
+
+def refuse_both(confidence: float | None, *, average: bool) -> None:
+    """Refuse --confidence of a promise on --average, which has none."""
+    if average and confidence is not None:
+        raise UsageError("a promise on --average has no --confidence: leave one out.")
 
 
 def checked_promise(

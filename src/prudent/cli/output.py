@@ -1,4 +1,4 @@
-"""Results out: tables and progress on the terminal, files that are whole or absent."""
+"""Results out: tables, progress and files, and how a command ends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Self
 
-from prudent.cli.exits import CommandError, ExitCode, ending
 from prudent.io.errors import aligned
 from prudent.io.replacing import replacing, write_whole
 
@@ -215,3 +215,60 @@ class Progress:
     def _line(self) -> str:
         elapsed = time.monotonic() - self._started
         return f"{self._state or 'starting'}   {elapsed:.1f} s"
+
+
+# --- how a command ends ---------------------------------------------------------------
+
+
+class ExitCode(IntEnum):
+    """Exit codes of `prudent`."""
+
+    SUCCESS = 0
+    PARTIAL = 1
+    USAGE = 2
+    DATA = 3
+    MODEL = 4
+    ALL_FAILED = 5
+    LIMIT = 6
+    BROKEN_PROMISE = 7
+    DRIFT = 8
+    INTERRUPTED = 130
+
+
+class CommandError(Exception):
+    """Ends a command with one sentence on stderr, and a code of the process."""
+
+    def __init__(self, message: str, code: ExitCode) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class UsageError(CommandError):
+    """The command was typed wrong."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.USAGE)
+
+
+@contextmanager
+def ending(message: str, code: ExitCode, *errors: type[Exception]) -> Iterator[None]:
+    """End the command where one of `errors` is raised, ValueError if none is named.
+
+    In the message {} stands for what the error says, of a file its reason alone; inside
+    a sentence it loses its full stop.
+    """
+    expected = errors or (ValueError,)
+    try:
+        yield
+    except CommandError:
+        raise
+    except expected as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason if message == "{}" else reason.rstrip(".")
+        raise CommandError(message.replace("{}", reason), code) from error
+
+
+def content_of(path: Path, code: ExitCode = ExitCode.MODEL, hint: str = "") -> bytes:
+    """All of a file that was named; ends the command where it cannot be read."""
+    with ending(f"cannot read {path}: {{}}{hint}", code, OSError):
+        return path.read_bytes()

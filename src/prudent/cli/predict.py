@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prudent.cli import options
-from prudent.cli.apply import joined
-from prudent.cli.exits import CommandError, ExitCode
 from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import Missing, names
-from prudent.cli.output import note, write_rows
+from prudent.cli.output import CommandError, ExitCode, note, write_rows
+from prudent.cli.promise import joined
 from prudent.io.errors import TableError, counted, listed, thousands
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""`prudent promise`: a rule from a file of scores."""
+"""`prudent promise`, `export`, `apply`: rules from scores or a model, and their use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,12 +12,20 @@ import numpy as np
 import typer
 
 from prudent.cli import options
-from prudent.cli.exits import ExitCode, UsageError, ending
-from prudent.cli.loading import failing_as_data, fingerprint
+from prudent.cli.loading import (
+    columns_in,
+    failing_as_data,
+    fingerprint,
+    items_of,
+    memberships,
+    open_data,
+    table_of,
+)
+from prudent.cli.models import load_model
 from prudent.cli.options import names
-from prudent.cli.output import note
+from prudent.cli.output import ExitCode, UsageError, ending, note, write_rows
+from prudent.cli.rules import load_rule
 from prudent.cli.scores import ScoreColumns, rows_with_label
-from prudent.cli.subgroups import columns_in, items_of, memberships, table_of
 from prudent.io.errors import TableError, counted, listed, shown
 from prudent.io.replacing import write_whole
 
@@ -24,8 +33,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from prudent import Guarantee, Rule
+    from prudent.core.types import BoolArray
     from prudent.io.table import Table
     from prudent.rules.wish import Wish
+
 
 NOT_SAID_UNSEEN = (
     "were these rows kept from all that made the scores (training, tuning, prompts, "
@@ -330,3 +341,124 @@ def _recorded(rule: Rule, known: Mapping[str, Any], excluded: Sequence[str]) -> 
             replace(g, assumptions=(*g.assumptions, sentence)) for g in guarantees
         )
     return replace(rule, record={**kept, **given}, guarantees=guarantees)
+
+
+# --- prudent export and prudent apply: rules apart from models ------------------------
+
+
+HEADS = {
+    "sets": ["set"],
+    "answers": ["prediction", "answered"],
+    "labels": ["prediction"],
+    "alarms": ["alarm"],
+}
+# What the scores are that a rule reads, by what its record calls them.
+COLUMNS = {
+    "log odds": "the log odds of each class, made of the probabilities",
+    "max probability": "the largest of the probabilities",
+    "as given": "the columns as they are:",
+}
+
+
+@options.grouped
+def apply(
+    rule_file: Annotated[Path, typer.Argument(metavar="RULE", help="Rule file.")],
+    data: options.Data,
+    *,
+    output: options.CsvFile = None,
+    keep: options.Keep = None,
+    quiet: options.Quiet = False,
+    reading: options.Reading,
+) -> None:
+    """Apply a rule to the scores of new rows.
+
+    A row without a score gets the full set, no answer, or an alarm.
+    """
+    from prudent.io.table import check_column
+
+    loaded = load_rule(rule_file)
+    if loaded.has_seen(data):
+        note(f"{data} made this rule.", always=True)
+    copied = names(keep)
+    read = list(dict.fromkeys([*loaded.names, *copied]))
+    source, _ = open_data(
+        data,
+        None,
+        reading,
+        text_columns=[*loaded.text_columns, *copied],
+        one_column=True,
+    )
+    loaded.check(source)
+    for name in copied:
+        check_column(name, source.names)
+
+    def lines() -> Iterator[Sequence[Any]]:
+        for part in source.parts(read):
+            columns: list[Iterable[Any]] = [part.text(n).to_pylist() for n in copied]
+            columns += _columns(loaded.rule, loaded.given(loaded.frame(part)))
+            yield from zip(*columns, strict=True)
+
+    with failing_as_data(loaded):
+        write_rows([*copied, *HEADS[loaded.rule.kind]], lines(), output)
+
+
+def _columns(rule: Rule, given: Any) -> list[list[Any]]:
+    """Columns of what was answered."""
+    if rule.kind == "alarms":
+        return [given.alarms.tolist()]
+    if rule.kind == "sets":
+        return [joined(given.sets, list(map(str, rule.classes)))]
+    if rule.kind == "answers":
+        spelled = given.labels.astype(str)
+        return [
+            np.where(given.answered, spelled, "").tolist(),
+            given.answered.tolist(),
+        ]
+    return [given.labels.tolist()]
+
+
+def joined(sets: BoolArray, labels: list[str]) -> list[str]:
+    """Labels of each set joined by |; the text of each distinct set is built once."""
+    packed = np.ascontiguousarray(np.packbits(sets, axis=1))
+    keys = packed.view(f"V{packed.shape[1]}")[:, 0].tolist()
+    texts: dict[bytes, str] = {}
+    for key, row in zip(keys, sets, strict=True):
+        if key not in texts:
+            texts[key] = "|".join(compress(labels, row.tolist()))
+    return [texts[key] for key in keys]
+
+
+def export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file.")],
+    output: Annotated[
+        Path,
+        options.output("Rule file (JSON)."),
+    ],
+    keep_scores: Annotated[
+        bool,
+        typer.Option(
+            "--keep-scores",
+            help="Keep the scores of held-out rows: for p-values, and drift of alarms.",
+        ),
+    ] = False,
+    trusted: options.Trusted = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write the rule by which a model answers, for scores computed anywhere.
+
+    The rule names the columns that it reads: probabilities by the classifier inside, as
+    "probability LABEL", or a detector's `calibrated_scores`. prudent apply answers to
+    them as the model does.
+    """
+    from prudent.estimator_tools import exported_rule
+
+    last = load_model(model, trusted).last
+    with ending(f"{model}: {{}}", ExitCode.MODEL, ValueError, TypeError, KeyError):
+        rule = exported_rule(last)
+        record = {**rule.record, "data": {"file": model.name}}
+        text = replace(rule, record=record).to_json(keep_scores=keep_scores)
+        made = COLUMNS[rule.record["scores"]]
+    write_whole(output, text + "\n")
+    print(f"{output} is about {made} {listed(rule.record['columns'])}")
+    for guarantee in rule.guarantees:
+        print(f"Promised: {guarantee}")

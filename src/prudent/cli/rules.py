@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prudent.cli.exits import ExitCode, ending
-from prudent.cli.loading import fingerprint
+from prudent.cli.loading import columns_of_model, fingerprint, require_columns
 from prudent.cli.models import LoadedModel, load_model, read_rows
-from prudent.cli.subgroups import columns_of_model, require_columns
+from prudent.cli.output import ExitCode, ending
 from prudent.io.errors import TableError, shown
 
 if TYPE_CHECKING:

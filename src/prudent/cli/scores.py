@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from prudent.cli import options
-from prudent.cli.exits import CommandError, ExitCode, UsageError
 from prudent.cli.loading import failing_as_data, open_data
 from prudent.cli.options import names
-from prudent.cli.output import note, write_report, write_rows
+from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    UsageError,
+    note,
+    write_report,
+    write_rows,
+)
 from prudent.io.errors import TableError, counted, shown, thousands
 from prudent.io.replacing import write_whole
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from prudent.cli.exits import ExitCode
+from prudent.cli.output import ExitCode
 from prudent.core.guarantee import ALARMS, Guarantee, needs_labels, violated_rows
 from prudent.core.types import FloatArray
 from prudent.core.validation import plain
