@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -24,14 +23,13 @@ from prudent.conformal.classifier import (
 from prudent.conformal.one_class import Ellipsoid, FullOneClass
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.assumptions import Assumption
-from prudent.core.binomial import fewest_rows, mean_rank
+from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     RateMixin,
     one_thread,
 )
-from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import FalseAlarms, Rule, Terms
 from prudent.rules.scores import ROUNDING, CalibrationScores
 
@@ -289,7 +287,9 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         return made.rule(float(self.false_alarm_rate))
 
     def _adopt(self, rule: Rule) -> Self:
-        self._cut_at(rule.record["rank"], float(self.false_alarm_rate), rule)
+        (promise,) = rule.guarantees
+        rate = float(self.false_alarm_rate)
+        self._cut_at(rule.record["rank"], rate, promise.confidence)
         return super()._adopt(rule)
 
     def _set_rate(self) -> Self:
@@ -298,19 +298,13 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         self._rank_all(float(self.false_alarm_rate))
         return self
 
-    def _cut_at(self, rank: int, rate: float, rule: Rule | None = None) -> None:
+    def _cut_at(self, rank: int, rate: float, confidence: float | None = None) -> None:
         """Take the rank of the cut; warn if nothing is rejected."""
         n, self.k_ = self._n_ranking, rank
         self.offset_ = rate if self._smoothed else (rank + 0.5) / (n + 1)
         if rank == 0 and not self._smoothed:
-            confidence = None if rule is None else rule.guarantees[0].confidence
-            warnings.warn(
-                f"ConformalDetector: nothing is rejected, {n} rows are too few for a "
-                f"false-alarm rate of {rate:g}; at least "
-                f"{fewest_rows(rate, confidence)} are needed.",
-                PrudentWarning,
-                stacklevel=6,
-            )
+            held_out = self.method_ == SPLIT
+            self._say_nothing_is_rejected(n, confidence, held_out=held_out)
 
     def _ask(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """p-value of each row, and how far the row lies beyond others of its rank."""

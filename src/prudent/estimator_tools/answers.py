@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from prudent.core.binomial import check_fraction
+from prudent.core.binomial import check_fraction, fewest_rows
 from prudent.core.guarantee import (
     ALARMS,
     NOT_A_RATE,
@@ -315,6 +315,22 @@ class RateMixin:
             confidence = terms.confidence or CONFIDENCE
         check_fraction("confidence", confidence)
         return false_alarm_bands(self.calibration_scores_, confidence, terms)
+
+    def _say_nothing_is_rejected(
+        self, n_rows: int, confidence: float | None = None, *, held_out: bool = True
+    ) -> None:
+        """Warn that so many rows to rank by are too few for any cut at the rate."""
+        rate: float = self.false_alarm_rate  # type: ignore[attr-defined]
+        rows, more = "rows", "give more rows"
+        if held_out:
+            rows, more = "held-out rows", "give more rows or a larger calibration_size"
+        warnings.warn(
+            f"{type(self).__name__}: nothing is rejected, {n_rows} {rows} are too few "
+            f"for false_alarm_rate={rate:g}: {more} (at least "
+            f"{fewest_rows(rate, confidence)} are needed).",
+            PrudentWarning,
+            stacklevel=6,
+        )
 
     def _set_rate(self) -> Self:
         """Find the cut for another `false_alarm_rate`, and its promise."""

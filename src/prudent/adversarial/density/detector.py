@@ -29,7 +29,6 @@ from prudent._compat import (
 )
 from prudent.adversarial.density.learn import learn, play_on_density, soft_promise
 from prudent.adversarial.density.model import GridReference, SoftRule
-from prudent.core.binomial import fewest_rows
 from prudent.core.rows import Split, hold_out
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
@@ -387,14 +386,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         self.offset_ = self.threshold_
         if not rejects:
             confidence = rule.guarantees[0].confidence
-            warnings.warn(
-                f"LowDensityRejector: nothing is rejected, {self.n_calibration_} "
-                "calibration rows are too few for a false-alarm rate of "
-                f"{self.false_alarm_rate}; at least "
-                f"{fewest_rows(self.false_alarm_rate, confidence)} are needed.",
-                PrudentWarning,
-                stacklevel=5,
-            )
+            self._say_nothing_is_rejected(self.n_calibration_, confidence)
         return super()._adopt(rule)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -12,7 +11,6 @@ from sklearn.base import OutlierMixin
 from sklearn.utils import check_random_state
 
 from prudent._compat import Interval, StrOptions, fit_context, validate_data
-from prudent.core.binomial import fewest_rows
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import LocalRows, Split, hold_out
 from prudent.core.types import FloatArray
@@ -26,7 +24,6 @@ from prudent.estimator_tools import (
     refuse_dask,
     warn_constant_features,
 )
-from prudent.exceptions import PrudentWarning
 from prudent.minimax.kernel import Span, span_of
 from prudent.minimax.one_class.learn import learn
 from prudent.minimax.pairwise import KERNEL_CONSTRAINTS, KernelMixin, TrainingKernel
@@ -275,14 +272,7 @@ class MinimaxOutlierDetector(
         (self.offset_,) = rule.thresholds
         if np.isinf(self.offset_):
             confidence = rule.guarantees[0].confidence
-            warnings.warn(
-                f"MinimaxOutlierDetector: {self.n_calibration_} held-out rows are too "
-                f"few for false_alarm_rate={self.false_alarm_rate:g}, so no row is an "
-                "outlier: give more rows or a larger calibration_size (at least "
-                f"{fewest_rows(self.false_alarm_rate, confidence)} are needed).",
-                PrudentWarning,
-                stacklevel=5,
-            )
+            self._say_nothing_is_rejected(self.n_calibration_, confidence)
         return super()._adopt(rule)
 
     def _check_learnable(self, n_fitted: int, n_rows: int) -> None:
