@@ -405,24 +405,15 @@ def run(
         *(rows.groups, rows.times),
     )
     done = treatment(rows.is_text, count_missing(rows.X), rows.missing)
-    data = Data(
-        name=rows.name,
-        sha256=rows.sha256 or fingerprint(rows),
-        n_rows=len(rows.X),
-        features=rows.features,
-        classes=tuple(map(str, classes)),
-        class_counts=tuple(rows.counts.tolist()),
-        constant_features=(*rows.constant, *constant_columns(rows)),
-        notes=(
-            *rows.notes,
-            *([] if done is None else [done]),
-            *([] if wish is None or wish.understood is None else [wish.understood]),
-            *_notes_on_subgroups(rows, wish, n_folds, methods),
-            *_notes_on_copies(rows),
-            *notes,
-        ),
-        order=_order(rows, wish, protocol.random_state),
+    notes = (
+        *rows.notes,
+        *([] if done is None else [done]),
+        *([] if wish is None or wish.understood is None else [wish.understood]),
+        *_notes_on_subgroups(rows, wish, n_folds, methods),
+        *_notes_on_copies(rows),
+        *notes,
     )
+    data = _described(rows, notes, _order(rows, wish, protocol.random_state))
     settings = Settings(
         methods=tuple(m.name for m in methods if not m.is_baseline),
         baselines=tuple(m.name for m in methods if m.is_baseline),
@@ -447,6 +438,21 @@ def run(
     )
     refuse_hopeless(task, methods)
     return _run(methods, task, data, progress)
+
+
+def _described(rows: LabelledRows, notes: tuple[str, ...], order: str) -> Data:
+    """What a reader is told of the table."""
+    return Data(
+        name=rows.name,
+        sha256=rows.sha256 or fingerprint(rows),
+        n_rows=len(rows.X),
+        features=rows.features,
+        classes=tuple(map(str, rows.classes.tolist())),
+        class_counts=tuple(rows.counts.tolist()),
+        constant_features=(*rows.constant, *constant_columns(rows)),
+        notes=notes,
+        order=order,
+    )
 
 
 def _run(

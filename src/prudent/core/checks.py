@@ -42,8 +42,7 @@ class PromiseCheck:
     @property
     def allowed(self) -> float:
         """Share of the rows that may break the promise."""
-        bound = self.guarantee.bound
-        return bound if self.guarantee.sense == "<=" else 1 - bound
+        return self.guarantee.allowed
 
 
 def check_promises(
@@ -92,8 +91,7 @@ def check_promises(
         if len(known) == len(laws):
             p_broken, p_kept = _pooled_tails(violations, once)
         elif not is_mean:
-            allowed = bound if pooled.sense == "<=" else 1 - bound
-            p_broken, p_kept = _binomial_tails(violations, n, allowed)
+            p_broken, p_kept = _binomial_tails(violations, n, pooled.allowed)
         checked.append(
             PromiseCheck(
                 guarantee=pooled,
