@@ -12,7 +12,7 @@ from prudent.certification.held_out import HeldOutClassifier
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import shown
+from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import model_name
 from prudent.rules.bins import ProbabilityBins, within_limits
 from prudent.rules.make import class_scores_of
@@ -284,12 +284,10 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
 
     def _probabilities(self, X: Any) -> FloatArray:
         numbers = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        n_unknown = int(np.isnan(numbers).any(axis=1).sum())
-        if n_unknown:
-            raise ValueError(
-                f"{model_name(self.estimator)} gave NaN for {n_unknown} of "
-                f"{len(numbers)} rows, {NO_PROBABILITIES}."
-            )
+        refuse_nan(
+            numbers,
+            f"{model_name(self.estimator)} gave NaN for {{}}, {NO_PROBABILITIES}.",
+        )
         return numbers
 
     def _cells(self, numbers: FloatArray) -> list[tuple[ProbabilityBins, IntArray]]:

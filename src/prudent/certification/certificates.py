@@ -35,7 +35,7 @@ from prudent.core.guarantee import (
 )
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.validation import plain, shown
+from prudent.core.validation import plain, refuse_nan, shown
 from prudent.estimator_tools import (
     GivenAlarms,
     GivenAnswers,
@@ -64,6 +64,7 @@ from prudent.rules.subgroups import Memberships
 
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
 EXACT = "C. J. Clopper and E. S. Pearson (1934), exact one-sided limit"
+UNSCORED = "certify_thresholds: {} have no score."
 
 # No bet risks more than this share of what could be lost.
 LARGEST_BET = 0.9
@@ -335,7 +336,7 @@ def certify_thresholds(
             )
         inner = model.estimator_ if selective else model
         rows = class_scores_of(class_scores(inner, X), labels, model.classes_)
-        _refuse_nan(rows.scores)
+        refuse_nan(rows.scores, UNSCORED)
         return alarm_bands(rows, positive, terms)
     if positive is not None:
         raise ValueError("certify_thresholds: `positive` is for alarms: leave it out.")
@@ -366,19 +367,10 @@ def _detector_bands(
     _check_normal_or_not("certify_thresholds", labels)
     score = getattr(model, "score_samples", None) or model.decision_function
     strangeness = -np.asarray(score(X), dtype=np.float64)
-    _refuse_nan(strangeness)
+    refuse_nan(strangeness, UNSCORED)
     scores = np.column_stack([-strangeness, strangeness])
     rows = class_scores_of(scores, labels, np.array([NORMAL, ANOMALY]))
     return alarm_bands(rows, ANOMALY, terms, detects=True)
-
-
-def _refuse_nan(scores: Any) -> None:
-    """Refuse scores that cannot be ranked."""
-    n_unknown = int(np.isnan(scores).reshape(len(scores), -1).any(axis=1).sum())
-    if n_unknown:
-        raise ValueError(
-            f"certify_thresholds: {n_unknown} of {len(scores)} rows have no score."
-        )
 
 
 # --- new rows, and what was answered to them ------------------------------------------

@@ -19,7 +19,7 @@ from prudent.core.binomial import check_fraction
 from prudent.core.classes import max_probability, told_apart
 from prudent.core.rows import held_out_count
 from prudent.core.types import FloatArray
-from prudent.core.validation import shown
+from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     decision_values,
@@ -291,12 +291,9 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
         raise ValueError(
             f"`scoring` must give one score for each row, got shape {scores.shape}."
         )
-    n_unknown = int(np.isnan(scores).sum())
-    if n_unknown:
-        raise ValueError(
-            f"`scoring` gave NaN for {n_unknown} of {len(scores)} rows; rows without "
-            "a score cannot be ranked."
-        )
+    refuse_nan(
+        scores, "`scoring` gave NaN for {}; rows without a score cannot be ranked."
+    )
     return scores
 
 

@@ -18,7 +18,7 @@ from prudent.certification.held_out import (
 )
 from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.validation import shown
+from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import model_name, probability_columns
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import InfeasibleError
@@ -347,12 +347,11 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     def _class_scores(self, rows: Any) -> FloatArray:
         """Scores (n, n_classes) of rows by the fitted estimator, never NaN."""
         scores = class_scores(self.estimator_, rows)
-        n_unknown = int(np.isnan(scores).any(axis=1).sum())
-        if n_unknown:
-            raise ValueError(
-                f"{model_name(self.estimator)} gave NaN scores for {n_unknown} of "
-                f"{len(scores)} rows; rows without a score cannot be ranked."
-            )
+        refuse_nan(
+            scores,
+            f"{model_name(self.estimator)} gave NaN scores for {{}}; rows without a "
+            "score cannot be ranked.",
+        )
         return scores
 
     def _limits(self, max_class_error: Any, *, in_sets: bool) -> dict[Any, float]:

@@ -34,7 +34,7 @@ from prudent.io.replacing import replacing
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from prudent.cli.watching import Watch
+    from prudent.cli.watching import Finding, Watch
     from prudent.core.types import FloatArray
 
 DEFAULT_LEVEL = 0.05
@@ -373,19 +373,7 @@ def _show(
     limits = f"measured ({100 * (1 - watch.level):.4g}% limits)"
     heads = ["promise", "rows counted", limits, "e-value", "verdict"]
     sentences = footnotes(watch)
-    record = {
-        "model": model.name,
-        "model_digest": watch.digest,
-        "level": watch.level,
-        "watch": watch.watch,
-        "data": data,
-        "update": update,
-        "rows": watch.n_rows,
-        "since": since,
-        "promises": [promise.record for promise in promises],
-        "drift": None if drift is None else drift.record,
-        "exit_code": int(watch.exit_code),
-    }
+    record = _record(watch, model, data, promises, drift)
     if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")
         print_table(heads, [[f.name, *f.cells, f.said] for f in all_found])
@@ -413,6 +401,29 @@ def _show(
             print_all=page.print_all,
         )
         write_report(text, page.report)
+
+
+def _record(
+    watch: Watch,
+    model: Path,
+    data: str,
+    promises: Sequence[Finding],
+    drift: Finding | None,
+) -> dict[str, Any]:
+    """How promises and drift stand, in JSON types."""
+    return {
+        "model": model.name,
+        "model_digest": watch.digest,
+        "level": watch.level,
+        "watch": watch.watch,
+        "data": data,
+        "update": watch.updates[-1],
+        "rows": watch.n_rows,
+        "since": watch.updates[0]["time"],
+        "promises": [promise.record for promise in promises],
+        "drift": None if drift is None else drift.record,
+        "exit_code": int(watch.exit_code),
+    }
 
 
 def read_state(path: Path) -> tuple[dict[str, Any] | None, bytes | None]:

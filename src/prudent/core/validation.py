@@ -30,6 +30,14 @@ def check_labelled(
     return Block(X, codes, weight), labels
 
 
+def refuse_nan(values: FloatArray, sentence: str) -> None:
+    """Raise ValueError for rows (n,) or (n, k) with a NaN: {} in the sentence."""
+    n_unknown = int(np.isnan(values).reshape(len(values), -1).any(axis=1).sum())
+    if n_unknown:
+        rows = f"{n_unknown} of {len(values)} rows"
+        raise ValueError(sentence.replace("{}", rows))
+
+
 def check_table(X: Any) -> NDArray[Any]:
     """A two-dimensional array of real numbers with at least one row and column."""
     if hasattr(X, "tocsr"):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from pyarrow import compute
 
 from prudent.core.binomial import check_fraction
-from prudent.core.validation import shown
+from prudent.core.validation import refuse_nan, shown
 from prudent.plots.display import BLUE, GREY, Display, columns_of_one_length, last_step
 from prudent.rules.bins import ProbabilityBins
 
@@ -138,10 +138,7 @@ class ReliabilityDisplay(Display):
         numbers, positive = probabilities.astype(np.float64), truth == label
         if not len(numbers):
             raise ValueError("there must be at least 1 row, got none.")
-        if np.isnan(numbers).any():
-            raise ValueError(
-                f"{int(np.isnan(numbers).sum())} of {len(numbers)} rows have no number."
-            )
+        refuse_nan(numbers, "{} have no number.")
         n_bins = n_bins or max(2, round(len(numbers) ** (1 / 3)))
         bins = ProbabilityBins(numbers, positive, n_bins, confidence)
         ends = [bins.ends(cell) for cell in range(len(bins.lower))]

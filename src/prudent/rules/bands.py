@@ -36,7 +36,7 @@ from prudent.core.binomial import (
 )
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import plain, shown
+from prudent.core.validation import plain, refuse_nan, shown
 from prudent.exceptions import InfeasibleError
 from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores, ClassScores
@@ -183,10 +183,7 @@ class ThresholdBands:
             )
         if not len(ranked):
             raise ValueError("`scores` hold 0 rows; give at least 1.")
-        if np.isnan(ranked).any():
-            raise ValueError(
-                f"{int(np.isnan(ranked).sum())} of {len(ranked)} rows have no score."
-            )
+        refuse_nan(ranked, "{} have no score.")
         names: tuple[Any, ...] = ()
         if kind == "alarms":
             different = [plain(name) for name in np.unique(labels)]

@@ -24,6 +24,7 @@ from prudent.core.binomial import high_probability_rank, mean_rank
 from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.guarantee import AverageOver, Guarantee, Quantity, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import refuse_nan
 from prudent.rules.files import AS_GIVEN, fields_of_rule, json_of_rule
 from prudent.rules.parts import Crossing, cells_in, members_of
 from prudent.rules.scores import CalibrationScores, places
@@ -495,12 +496,10 @@ class Rule:
             raise ValueError(
                 f"the rule needs {wanted}, got scores of shape {values.shape}."
             )
-        n_unknown = int(np.isnan(values).reshape(len(values), -1).any(axis=1).sum())
-        if n_unknown:
-            raise ValueError(
-                f"the scores of {n_unknown} of {len(values)} rows are NaN; rows "
-                "without a score cannot be ranked."
-            )
+        refuse_nan(
+            values,
+            "the scores of {} are NaN; rows without a score cannot be ranked.",
+        )
         return values
 
 
