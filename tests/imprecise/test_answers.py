@@ -173,6 +173,15 @@ def test_dominance_is_a_partial_order_that_explains_the_sets(
     np.testing.assert_array_equal(~beats.any(axis=1), model.predict_set(rows))
 
 
+def test_the_order_of_a_precise_model_is_complete_and_that_of_its_posterior():
+    """Definition 2, (6)-(7) and Example 1."""
+    model = sparse_iris(covariance_type="tied", imprecision=0.0)
+    posterior = model.predict_proba(X_IRIS)
+    np.testing.assert_array_equal(
+        model.dominance(X_IRIS), posterior[:, :, None] > posterior[:, None, :]
+    )
+
+
 @quick
 @given(SEEDS, st.sampled_from(TYPES), st.floats(0.1, 4), st.floats(0.1, 8))
 def test_criteria_are_nested_under_an_imprecise_prior(seed, kind, radius, c):

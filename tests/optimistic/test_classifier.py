@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, multivariate_normal
 from sklearn.covariance import LedoitWolf, ledoit_wolf
 from sklearn.datasets import load_iris, load_wine, make_blobs
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
@@ -380,6 +380,29 @@ def test_posterior_bounds_hold_the_nominal_posterior(iris):
     posterior = nominal.predict_proba(X)
     assert (lower <= posterior + 1e-12).all()
     assert (posterior <= upper + 1e-12).all()
+
+
+def test_posterior_bounds_are_attained_by_moments_in_the_balls(iris):
+    """A class is likeliest by its own best moments and its rivals' worst densities."""
+    X, y = iris
+    priors = np.array([0.2, 0.5, 0.3])
+    model = OptimisticScoreClassifier(
+        radius=[0.1, 0.3, 0.2], threshold="bayes", priors=priors
+    )
+    with pytest.warns(PrudentWarning, match="radii differ"):
+        model.fit(X, y)
+    for x in X[::15]:
+        moments = zip(*model.most_plausible_moments(x), strict=True)
+        best = priors * [multivariate_normal(*pair).pdf(x) for pair in moments]
+        logs = model.pessimistic_scores([x])[0] - 2 * math.log(2 * math.pi)
+        worst = priors * np.exp(logs)
+        lower, upper = model.posterior_bounds([x])
+        np.testing.assert_allclose(
+            upper[0], best / (best + worst.sum() - worst), rtol=1e-9
+        )
+        np.testing.assert_allclose(
+            lower[0], worst / (worst + best.sum() - best), rtol=1e-9, atol=1e-300
+        )
 
 
 def test_posterior_bounds_need_a_likelihood(iris):

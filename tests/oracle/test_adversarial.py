@@ -154,6 +154,18 @@ def test_a_divergence_of_ones_own_is_the_program_over_events():
         assert (far @ game.rejection_ >= game.rejection_rate_ - 1e-9).all()
 
 
+def test_the_divergence_of_the_class_from_the_intruder_binds_nobody():
+    """Section 6: D(P || Q) is infinite for whoever leaves an event out."""
+    p, _, rate = random_game("kl", 0)
+    game = RejectionGame(
+        divergence=lambda q, p: rel_entr(p, q).sum(axis=1),
+        divergence_bound=100.0,
+        false_alarm_rate=rate,
+    ).fit(p)
+    assert game.is_trivial_
+    assert game.rejection_rate_ == pytest.approx(rate)
+
+
 @pytest.mark.parametrize("name", DIVERGENCE)
 def test_worst_case_equals_the_search_over_all_edges(name):
     for seed in range(40):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.datasets import load_iris
 from sklearn.discriminant_analysis import (
     LinearDiscriminantAnalysis,
@@ -13,8 +14,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from calibration.rows import FAMILIES, calibrate_by_loops, overlapping_clouds
 from prudent import RiskCalibratedClassifier
-from prudent.calibration import PriorStrengths, TiedFamily
-from prudent.calibration.ascent import Objective, ascend
+from prudent.calibration import Family, PriorStrengths, TiedFamily
+from prudent.calibration.ascent import Objective
 from prudent.core.rows import Block
 
 pytestmark = pytest.mark.oracle
@@ -81,37 +82,33 @@ def test_fixed_points_are_logistic_regressions(family):
 
 
 def test_calibration_of_the_identity_mapping_is_gradient_descent():
-    """Proposition 1: theta(s) = s / m, same learning rate."""
+    """Proposition 1: statistics phi(x, y), theta(s) = s / m, same learning rate."""
     X, y = overlapping_clouds()
+    m = len(y)
 
-    class Identity:
-        def statistics(self, rows, Q):
-            return [Q.T @ rows]
+    class Identity(Family):
+        def statistics(self, X, Q):
+            return [Q.sum(axis=0), Q.T @ X]
 
-        def parameters(self, s):
-            return s[0] / len(y)
+        def parameters(self, statistics):
+            return np.column_stack(statistics) / m
 
-        def log_joint(self, rows, theta):
-            return rows @ theta.T
+        def log_joint(self, X, parameters):
+            return parameters[:, 0] + X @ parameters[:, 1:].T
 
-        def is_valid(self, s):
-            return np.ones(len(s[0]), dtype=bool)
+        def is_valid(self, statistics):
+            return np.ones(3, dtype=bool)
 
-    rows = np.column_stack([np.ones(len(y)), X])
-    steps = {"learning_rate": 0.3, "line_search": False}
-    problem = Objective.of(Identity(), Block(rows, y), 3, **steps)
-    theta = np.zeros((3, 4))
-    path = ascend(
-        problem,
-        [len(y) * theta],
-        lambda t, _: -t,
-        max_evaluations=21,
-    )
+    model = RiskCalibratedClassifier(
+        family=Identity(), learning_rate=0.3, max_iter=21, **ML
+    ).fit(X, y)
+    rows = np.column_stack([np.ones(m), X])
+    theta = np.eye(3)[y].T @ rows / m
     for _ in range(20):
-        scores = rows @ theta.T
-        H = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-        theta = theta - 0.3 / len(y) * (H - np.eye(3)[y]).T @ rows
-    np.testing.assert_allclose(path.model.parameters, theta, atol=2e-15)
+        H = softmax(rows @ theta.T, axis=1)
+        theta = theta - 0.3 / m * (H - np.eye(3)[y]).T @ rows
+    H = softmax(rows @ theta.T, axis=1)
+    np.testing.assert_allclose(model.predict_proba(X), H, atol=1e-14)
 
 
 def test_second_moment_of_tied_families_grows_by_batches():

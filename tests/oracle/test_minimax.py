@@ -222,7 +222,8 @@ def test_section_5_3_a_ridge_on_the_coefficients(rho):
         assert rows.fit(K, [1, 1, 1, 0, 0, 0]).kappa_ == pytest.approx(kappa, rel=1e-6)
 
 
-def test_theorem_7_kernel_halfspace_closed_form():
+@pytest.mark.parametrize("nu", [0.0, 0.1])
+def test_theorem_7_kernel_halfspace_closed_form(nu):
     from prudent import MinimaxOutlierDetector
 
     t, K = kernel_problem()
@@ -232,10 +233,11 @@ def test_theorem_7_kernel_halfspace_closed_form():
     L = (K - mean) / math.sqrt(3)
     direction = np.linalg.solve(L.T @ L + rho * K, mean)
     zeta = math.sqrt(mean @ direction)
-    k = math.sqrt((1 - rate) / rate)
+    k = math.sqrt((1 - rate) / rate) + nu
     detector = MinimaxOutlierDetector(
         kernel="rbf",
         gamma=0.5,
+        mean_radius=nu,
         covariance_radius=rho,
         region="halfspace",
         threshold="distribution_free",
