@@ -23,6 +23,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import prudent
 from prudent import ConformalClassifier
+from prudent.conformal.classifier import share_model
 from prudent.conformal.ranking import cross_bound
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
@@ -168,6 +169,41 @@ def test_a_comparison_asks_the_model_once(iris):
     _, sets, _ = decide(model, X_new, model.classes_)
     assert model.estimator_.n_asked_ == 1
     np.testing.assert_array_equal(sets, model.predict_set(X_new))
+
+
+def test_a_model_used_again_promises_and_answers_like_one_of_its_own(iris):
+    X, y, X_new, _ = halves(iris)
+    plain = ConformalClassifier(method="split", random_state=0).fit(X, y)
+    asked = {"method": "split", "random_state": 0, "level": 0.2, "condition": "class"}
+    alone = ConformalClassifier(**asked).fit(X, y)
+    other = ConformalClassifier(**asked)
+    share_model(plain, other)
+    other.fit(X, y)
+    assert other.estimator_ is plain.estimator_
+    assert other.guarantees_ == alone.guarantees_
+    np.testing.assert_array_equal(other.p_values(X_new), alone.p_values(X_new))
+    np.testing.assert_array_equal(other.predict_set(X_new), alone.predict_set(X_new))
+    other.fit(X[::2], y[::2])  # other rows
+    assert other.estimator_ is not plain.estimator_
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [
+        {"calibration_size": 0.4},
+        {"random_state": None},
+        {"random_state": 1},
+        {"model": "gaussian"},
+        {"method": "cross"},
+    ],
+)
+def test_no_model_is_used_again_by_settings_that_would_learn_another(iris, differs):
+    X, y, _, _ = halves(iris)
+    plain = ConformalClassifier(method="split", random_state=0).fit(X, y)
+    other = ConformalClassifier(**{"method": "split", "random_state": 0, **differs})
+    share_model(plain, other)
+    other.fit(X, y)
+    assert getattr(other, "estimator_", None) is not plain.estimator_
 
 
 @pytest.mark.parametrize("settings", [{}, {"method": "cross"}, {"estimator": None}])

@@ -38,6 +38,17 @@ def _fill(out: Any, value: float) -> None:  # pragma: no cover
 
 
 @loop
+def add_city_block(rows: Any, columns: Any, out: Any) -> None:  # pragma: no cover
+    """Add |x_j - z_j| for each row x (m, d) and column of z (d, n), j by j."""
+    for i in range(len(rows)):
+        own = out[i]
+        for j in range(len(columns)):
+            x, others = rows[i, j], columns[j]
+            for l in range(len(own)):
+                own[l] += abs(x - others[l])
+
+
+@loop
 def linear_counts(
     new: Any,
     starts: Any,

@@ -474,6 +474,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         "cv": [Interval(Integral, 2, None, closed="left")],
     }
 
+    # Fitted to the very same rows, with a model that serves here again.
+    _twin: ConformalClassifier | None = None
+
     def __init__(
         self,
         estimator: Any = None,
@@ -554,7 +557,8 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         else:
             self._fit_crossed(X, y, codes, random)
         self._key = random.bytes(32)
-        self.__dict__.pop("_memberships", None)
+        for name in ("_memberships", "_twin"):
+            self.__dict__.pop(name, None)
         return self
 
     def is_about(self, guarantee: Guarantee, X: Any) -> BoolArray:
@@ -856,6 +860,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         Without an `estimator` it is a model of this class; of rows of one class a
         constant.
         """
+        if self._twin is not None:
+            self.estimator_, self._labels = self._twin.estimator_, self._twin._labels
+            return
         estimator = self.estimator
         kind: ScoreKind = "margin"
         if estimator is None and self.nonconformity == "posterior":
@@ -964,3 +971,26 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             if self.method_ == SPLIT:
                 return self._labels.both(rows)[0]
             return self._ranks.model.joint(rows)
+
+
+# Parameters that say what is promised, and nothing of the model or the rows held out.
+OF_THE_PROMISE = {"level", "condition", "confidence"}
+
+
+def share_model(fitted: ConformalClassifier, other: ConformalClassifier) -> None:
+    """Let the next fit of `other` use a fitted model again, where it is the same.
+
+    That fit has to be to the very same rows. By held-out rows, and with equal settings
+    but for what is promised, it would hold out the same ones and learn the same model.
+    """
+    settings = [
+        {
+            name: value
+            for name, value in each.get_params(deep=False).items()
+            if name not in OF_THE_PROMISE
+        }
+        for each in (fitted, other)
+    ]
+    drawn_alike = isinstance(other.random_state, int) and settings[0] == settings[1]
+    if fitted.method_ == other.method == SPLIT and drawn_alike:
+        other._twin = fitted

@@ -414,12 +414,15 @@ def is_in_sets(wish: Wish, n_classes: int) -> bool:
     return wish.kind == "coverage" or len(wish.guarantees) == n_classes
 
 
-def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResult:
+def ask(
+    estimator: Any, task: Task, fold: Fold, measured: Measured, plain: Any = None
+) -> FoldResult:
     """Fit a method so that it makes the promise asked for, and test that.
 
     A method that cannot promise anything rules nothing out. Rows decided at each level
     of the wish, and the wrong ones among them, become items, too, where anything was
-    fitted.
+    fitted. `plain` is the fit of the method as it is, the model of which may serve
+    again.
     """
     if is_choice(estimator):
         task = task.alone()
@@ -432,6 +435,11 @@ def ask(estimator: Any, task: Task, fold: Fold, measured: Measured) -> FoldResul
     inside = task.rows.inside
     members = None if inside is None else inside.members[fold.test]
     wrapped = task.promising(estimator, counts)
+    if is_full_conformal(wrapped) and plain is not None:
+        from prudent.conformal.classifier import share_model
+
+        if task.rows.parts is None and len(task.learnable(rows)) == len(rows):
+            share_model(plain, wrapped)
     holds = holds_out(wrapped)
     lacks = lacking(task, fold, holds_out=holds)
     nothing = partial(_nothing, measured, true, task, holds, lacks)
@@ -727,7 +735,7 @@ def _run_fold(estimator: Any, task: Task, index: int) -> tuple[pa.Table, FoldRes
         if task.wish is None:
             result = FoldResult(gained=-(predicted != true).astype(np.intp))
         elif result is None:
-            result = ask(estimator, task, fold, measured)
+            result = ask(estimator, task, fold, measured, fitted)
     messages = tuple(dict.fromkeys(str(warning.message) for warning in caught))
     result = result._replace(own=own, chosen=chosen, warnings=messages)
     return measured.table(fold.repeat, fold.number), result
