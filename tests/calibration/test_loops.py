@@ -58,7 +58,10 @@ def test_a_tie_is_won_by_the_first_class(residual_sums):
 @pytest.mark.parametrize("residual_sums", LOOPS)
 def test_residuals_are_weighted_labels_minus_posteriors(residual_sums):
     scores = np.log(np.array([[0.2, 0.5], [0.8, 0.5]])) + 7.0
-    log_loss, _, risk = residual_sums(scores, np.array([0, 1]), np.array([1.0, 3.0]))
+    codes, weight = np.array([0, 1]), np.array([1.0, 3.0])
+    log_loss, error, risk = residual_sums(scores, codes, weight)
+    assert error == 4.0  # the tie is won by the first class
+    np.testing.assert_array_equal(scores[0], -scores[1])
     np.testing.assert_allclose(scores, [[0.8, -1.5], [-0.8, 1.5]], rtol=1e-14)
     assert log_loss == pytest.approx(-np.log(0.2) - 3 * np.log(0.5), rel=1e-14)
     assert risk == pytest.approx(0.8 + 1.5, rel=1e-14)

@@ -636,6 +636,27 @@ def test_soft_sums_equal_their_definition(n_features, share, kind):
     np.testing.assert_array_equal(raw.s2, raw.s2.transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize("negligible", [0.0, 1e-10])
+def test_sums_of_opposite_weights_are_opposite(negligible):
+    rng = np.random.default_rng(7)
+    X, gains = rng.normal(size=(700, 5)), rng.normal(size=700)
+    gains[::3] = 0.0
+    options = {"origin": np.zeros(5), "negligible": negligible}
+    raw = RawMoments.from_soft(X, np.stack([gains, -gains], axis=1), **options)
+    expected = np.einsum("n,ni,nj->ij", gains, X, X)
+    np.testing.assert_allclose(raw.s2, [expected, -expected], rtol=1e-11, atol=1e-10)
+    np.testing.assert_allclose(raw.s1[1], -gains @ X, rtol=1e-11, atol=1e-10)
+    np.testing.assert_array_equal(raw.s2[0], -raw.s2[1])
+    np.testing.assert_array_equal(raw.s0, -raw.s0[::-1])
+
+
+def test_weights_that_are_opposite_only_as_bytes_are_not():
+    H = np.array([[3, 253], [1, 255]], dtype=np.uint8)
+    raw = RawMoments.from_soft(np.ones((2, 1)), H, [0.0])
+    assert raw.s1.ravel().tolist() == [4.0, 508.0]
+    assert raw.s2.ravel().tolist() == [4.0, 508.0]
+
+
 def test_negligible_weights_may_be_left_out_of_second_sums():
     rng = np.random.default_rng(8)
     X, H = rng.normal(size=(400, 4)), np.full((400, 2), 1e-12)

@@ -136,6 +136,8 @@ def interpreted_residual_sums(
     `scores` (r, m) become W in place. Returned are the sums over weighted rows of the
     log loss, of the error, and of 1 - h(y | x).
     """
+    if len(scores) == 2:
+        return _two_class_residual_sums(scores, codes, weight)
     true = codes, np.arange(len(codes))
     error = float(weight @ (scores.argmax(axis=0) != codes))
     scores -= scores.max(axis=0)
@@ -147,6 +149,25 @@ def interpreted_residual_sums(
     gains = scores[true] + weight
     scores[true] = gains
     return log_loss, error, float(gains.sum())
+
+
+def _two_class_residual_sums(
+    scores: FloatArray, codes: IntArray, weight: FloatArray
+) -> tuple[float, float, float]:
+    """Two classes need one exponential a row, and their weights W add up to exactly 0.
+
+    So the sums of one class are those of the other, but for the sign.
+    """
+    sign = 2 * codes - 1
+    margin = sign * (scores[1] - scores[0])
+    is_wrong = (margin < 0) | ((margin == 0) & (codes == 1))
+    lesser = np.exp(-np.abs(margin))
+    total = 1.0 + lesser
+    log_loss = float(weight @ (np.log(total) + np.maximum(-margin, 0.0)))
+    others = weight * np.where(margin >= 0, lesser, 1.0) / total
+    scores[1] = sign * others
+    scores[0] = -scores[1]
+    return log_loss, float(weight @ is_wrong), float(others.sum())
 
 
 # --- the rows of one block, to learn from or only to judge ----------------------------

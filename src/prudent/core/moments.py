@@ -96,6 +96,10 @@ def soft_sums(
     s1 = np.zeros((n_classes, n_features))
     s2 = np.zeros((n_classes, n_features, n_features))
     weights = np.ascontiguousarray(H.T, dtype=np.float64)
+    if n_classes == 2 and np.array_equal(weights[0], -weights[1]):
+        # The residuals of two classes: what one gains, the other loses.
+        s1, s2 = soft_sums(X, H[:, :1], origin, negligible)
+        return np.concatenate([s1, -s1]), np.concatenate([s2, -s2])
     active = weights != 0
     if negligible:
         size = np.abs(weights)
