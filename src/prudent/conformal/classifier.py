@@ -475,7 +475,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     }
 
     # Fitted to the very same rows, with a model that serves here again.
-    _twin: ConformalClassifier | None = None
+    _twin: Any = None
 
     def __init__(
         self,

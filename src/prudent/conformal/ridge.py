@@ -182,7 +182,8 @@ def city_block_distances(rows: FloatArray, others: FloatArray) -> FloatArray:
     from prudent.conformal._compiled import add_city_block
 
     distances = np.zeros((len(rows), len(others)))
-    add_city_block(*map(np.ascontiguousarray, (rows, others.T)), distances)
+    in_order, columns = np.ascontiguousarray(rows), np.ascontiguousarray(others.T)
+    add_city_block(in_order, columns, distances)
     return distances
 
 
