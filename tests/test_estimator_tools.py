@@ -20,6 +20,7 @@ from prudent.estimator_tools import (
     MomentFitMixin,
     check_rows,
     check_training,
+    moment_fits,
     one_thread,
 )
 from prudent.estimator_tools.labelled_rows import labelled_rows
@@ -318,3 +319,19 @@ def test_the_missing_word_of_pandas_is_a_missing_word():
     rows = labelled_rows(frame, [0, 1, 0, 1])
     assert rows.X["word"].to_pylist() == ["a", None, "b", "a"]
     assert rows.X["mixed"].to_pylist() == ["x", None, None, "y"]
+
+
+@pytest.mark.parametrize("dtype", [str, object])
+def test_labels_that_are_words_are_sorted_for_the_moments_alone(monkeypatch, dtype):
+    """What type a target is, scikit-learn finds out by sorting all labels as well."""
+
+    def sort(_):
+        raise AssertionError
+
+    monkeypatch.setattr(moment_fits, "check_classification_targets", sort)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.array(["ill", "well", "unknown"] * 20, dtype=dtype)
+    model = NearestMean().fit(X, y)
+    assert model.classes_.tolist() == ["ill", "unknown", "well"]
+    with pytest.raises(AssertionError):
+        NearestMean().fit(X, np.arange(60) / 2)

@@ -49,7 +49,7 @@ def check_training(
     """
     refuse_dask(X)
     X, y = validate_data(estimator, X, y, reset=reset)
-    if not _are_few_integers(y):
+    if not _are_classes(y):
         check_classification_targets(y)
     if sample_weight is None:
         return X, y, None
@@ -75,8 +75,12 @@ def positive_weights(
     return weight, kept
 
 
-def _are_few_integers(y: NDArray[Any]) -> bool:
-    """Whether labels are integers of a narrow range: classes, without sorting them."""
+def _are_classes(y: NDArray[Any]) -> bool:
+    """Whether labels are words, or integers of a narrow range, without sorting them."""
+    if y.dtype.kind == "O":
+        return all(isinstance(label, str) for label in y.tolist())
+    if y.dtype.kind == "U":
+        return True
     if y.dtype.kind not in "iub" or len(y) == 0:
         return False
     return int(y.max()) - int(y.min()) < len(y) // 2
