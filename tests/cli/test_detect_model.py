@@ -102,7 +102,7 @@ def test_confidence_of_a_detector_is_asked_for_or_refused(prudent, tmp_path):
     assert "With --model-out" not in outcome.out
     assert load(model).guarantees_[0].confidence == 0.8
     outcome = prudent(*normal, "--confidence", "0.99999999")
-    assert outcome.code == 3
+    assert outcome.code == 6
     assert "286 normal rows are too few" in outcome.err
     assert prudent(*normal, "--confidence", "0.8", "--average").code == 2
 

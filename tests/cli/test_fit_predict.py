@@ -114,7 +114,7 @@ def test_a_promise_that_cannot_be_made_writes_no_model(prudent, table_file, tmp_
         *("fit", rows, "--target", "y", "--method", "lda"),
         *("--promise", "error <= 5%", "-o", path),
     )
-    assert outcome.code == 3
+    assert outcome.code == 6
     assert "lda cannot promise 'error <= 5%' on these rows" in outcome.err
     assert not path.exists()
 
@@ -164,7 +164,7 @@ def test_confidence_is_never_ignored(prudent, tmp_path):
     fit = ("fit", "iris", "--method", "lda", "-o", path)
     promised = (*fit, "--promise", IN_EVERY_CLASS)
     outcome = prudent(*promised, "--confidence", "0.999")
-    assert outcome.code == 3
+    assert outcome.code == 6
     assert "needs 120 rows of class 'setosa', and there are 50" in outcome.err
     assert not path.exists()
     outcome = prudent(*promised)
@@ -190,7 +190,7 @@ def test_confidence_of_a_detector(prudent, tmp_path):
     assert prudent(*promised, "--average").code == 0
     assert load(path).guarantees_[0].average_over == "training samples"
     outcome = prudent(*promised, "--confidence", "0.999999")
-    assert outcome.code == 3
+    assert outcome.code == 6
     assert "with confidence 0.999999" in outcome.err
 
 

@@ -295,7 +295,7 @@ def certainty(
                 f"{thousands(n_rows)} normal rows are too few to promise a false-alarm "
                 f"rate of {rate:g} with confidence {confidence}. Ask for a lower "
                 "--confidence, give more rows, or promise it on --average",
-                ExitCode.DATA,
+                ExitCode.LIMIT,
             )
         return confidence
     if average or not is_kept or not allow_confidence(n_rows, rate, CONFIDENCE):

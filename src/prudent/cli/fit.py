@@ -230,7 +230,7 @@ def fit(
         raise CommandError(
             f"{method} cannot promise {promise!r} on these rows: it would answer none. "
             "Ask for less, give more rows, or fit it with --promise none",
-            ExitCode.DATA,
+            ExitCode.LIMIT,
         )
     save_model(fitted, output, data, trusted or ())
     _say_fitted(method, rows_in_words, surveyed)
@@ -426,7 +426,7 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
         raise CommandError(
             f"{wish.text!r} {needs.format(needed)}. Ask for a lower --confidence, give "
             "more rows, or promise it on --average",
-            ExitCode.DATA,
+            ExitCode.LIMIT,
         )
     if not wish.confidence and SPLIT_SHARE * n_rows < ENOUGH * least:
         needed = thousands(math.ceil(ENOUGH * least / SPLIT_SHARE))
