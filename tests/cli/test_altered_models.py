@@ -126,3 +126,26 @@ def test_data_stay_the_fault_of_the_data(prudent, tmp_path, rows):
     outcome = prudent("predict", tmp_path / "new.csv", "-m", model)
     assert outcome.code == 3
     assert "too large" in outcome.err
+
+
+def test_a_missing_cell_that_is_only_scaled_is_refused_by_name(command, tmp_path, rows):
+    """Scaling leaves it as it is, and logistic regression takes none."""
+    rows[200:].assign(a=np.nan).to_csv(tmp_path / "new.csv", index=False)
+    outcome, written = command("predict")
+    assert outcome.code == 3
+    assert "100 missing values in 1 column (a: 100)" in outcome.err
+    assert "drop-rows leaves the answers of such rows empty" in outcome.err
+    assert written == []
+
+
+@pytest.mark.parametrize("name", ["certify", "monitor"])
+def test_missing_cells_are_refused_without_an_option_that_is_none(
+    command, tmp_path, rows, name
+):
+    rows[200:].assign(a=np.nan).to_csv(tmp_path / "new.csv", index=False)
+    outcome, written = command(name)
+    assert outcome.code == 3
+    assert "100 missing values in 1 column (a: 100)" in outcome.err
+    assert "fill these cells, or leave the rows out" in outcome.err
+    assert "--missing" not in outcome.err
+    assert written == []

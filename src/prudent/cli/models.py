@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 #: What a sound model answers by, and a number in all columns of rows to try it on.
 ANSWERS = ("predict_proba", "decision_function", "answers", "predict_set", "p_values")
 MADE_UP = (0.0, 1.0, 0.5)
+#: What to do about cells that a model takes none for, where rows are to be counted.
+NO_GAPS = (
+    "The table of the fit had none there: fill these cells, or leave the rows out, and "
+    "what is said is about rows without gaps"
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ class LoadedModel:
         """
         taken = self.preparation
         self.require_subgroups(source)
-        return read_rows(source, taken.names, taken.check, taken.frame, target, groups)
+        check = partial(taken.check, advice=NO_GAPS)
+        return read_rows(source, taken.names, check, taken.frame, target, groups)
 
     def require_subgroups(self, source: TableSource) -> None:
         """Refuse a table that does not say of which subgroups its rows are."""
@@ -447,6 +453,7 @@ def _encoded(part: Any) -> Iterator[tuple[str, Encoded]]:
 
 def _takes_gaps(estimator: Any, behind: Any = None) -> bool:
     """Whether missing cells are filled or understood, whichever column they are in."""
+    from sklearn.base import OneToOneFeatureMixin
     from sklearn.utils import get_tags
 
     from prudent.estimator_tools import TableColumns
@@ -466,4 +473,7 @@ def _takes_gaps(estimator: Any, behind: Any = None) -> bool:
         return all(_takes_gaps(part, behind) for part in parts)
     if getattr(estimator, "missing_values", 0) is None:  # an imputer of words
         return True
-    return bool(get_tags(estimator).input_tags.allow_nan)
+    takes = bool(get_tags(estimator).input_tags.allow_nan)
+    if isinstance(estimator, OneToOneFeatureMixin) and behind is not None:
+        return takes and _takes_gaps(behind)  # what is missing is left as it is
+    return takes

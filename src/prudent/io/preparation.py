@@ -32,6 +32,7 @@ MOST_WORDS = 100_000
 MOST_INSPECTED_WORDS = 1000
 # Rows on which collinear and identifier-like columns are looked for: notes only.
 INSPECTED_ROWS = 20_000
+MISSING_ADVICE = "Use --missing fill or drop-rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +67,11 @@ class Preparation:
         self.check(table)
         return numbers_or_table(self.frame(table))
 
-    def check(self, source: TableSource) -> None:
+    def check(self, source: TableSource, advice: str = MISSING_ADVICE) -> None:
         """Look through a table, all of it, before its features are read.
 
         A TableError names a column that is absent, or that holds text in the place of
-        numbers, infinite or (without `gaps`) missing values.
+        numbers, infinite or (without `gaps`) missing values, with `advice` on these.
         """
         for name in self.names:
             check_column(name, source.names)
@@ -80,7 +81,8 @@ class Preparation:
                 raise cells.text.not_numbers()
         refuse_infinite(contents)
         if not self.gaps:
-            refuse_missing(c for c in contents if c.column.name not in self.beside)
+            own = (c for c in contents if c.column.name not in self.beside)
+            refuse_missing(own, advice)
 
     def frame(self, part: Table) -> pa.Table:
         """Return the features by name: numbers (NaN) and words (null for missing)."""
@@ -181,15 +183,14 @@ def refuse_infinite(cells: Iterable[Cells]) -> None:
             )
 
 
-def refuse_missing(cells: Iterable[Cells]) -> None:
+def refuse_missing(cells: Iterable[Cells], advice: str = MISSING_ADVICE) -> None:
     """Raise `TableError` if there is a missing cell in some of the columns."""
     gaps = {column.column.name: column.gaps for column in cells if column.gaps}
     if gaps:
         where = [f"{name}: {count}" for name, count in gaps.items()]
         raise TableError(
             f"{counted(sum(gaps.values()), 'missing value')} in "
-            f"{counted(len(gaps), 'column')} ({listed(where)}). "
-            "Use --missing fill or drop-rows"
+            f"{counted(len(gaps), 'column')} ({listed(where)}). {advice}"
         )
 
 
