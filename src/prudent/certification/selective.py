@@ -141,6 +141,11 @@ class SelectiveClassifier(HeldOutClassifier):
     (k + 1)-th score are independent draws given that score, so the exact binomial limit
     of their error rate and the share hold with the square root of `confidence` each.
 
+    An answer asks the estimator for its label and for its scores. Labels need not be
+    those of the largest score (of a tuned threshold they are not), and rows on which
+    they agree, however many, do not show that they agree on the next one: a label made
+    of the scores would be another rule than the one that is proved.
+
     With `subgroups` the rows of the same memberships form a cell. Each of J cells has a
     boundary of its own at the J-th root of `confidence`, so that all hold at once, and
     with them the promise in each subgroup and over all rows, whose error rates are
