@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, binomtest, norm
 from sklearn.datasets import load_iris
@@ -609,3 +610,19 @@ def test_one_score_of_two_classes_answers_on_both_sides():
         again = rule.at(0.3)
         np.testing.assert_array_equal(again.answers(scores), again.answers(both))
     assert binomtest(int(n_false), 100, 0.05, alternative="greater").pvalue > LEVEL
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("kind", [object, float])
+def test_rows_without_a_label_are_refused_and_not_counted_as_wrong(missing, kind):
+    scores = np.random.default_rng(0).random(100)
+    answers = (scores > 0.5).astype(kind)
+    y = answers.astype(object)
+    y[:7] = missing
+    if kind is float and missing is not pd.NA:
+        y = y.astype(float)  # None becomes NaN
+    said = "`y` holds no label in 7 of 100 rows"
+    with pytest.raises(ValueError, match=said):
+        prudent.promise(scores, y, "error <= 20%", predicted=answers)
+    with pytest.raises(ValueError, match=f"certify: {said}"):
+        prudent.certify(None, answers, y)

@@ -35,7 +35,7 @@ from prudent.core.guarantee import (
 )
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.validation import plain, refuse_nan, shown
+from prudent.core.validation import plain, refuse_missing_labels, refuse_nan, shown
 from prudent.estimator_tools import (
     GivenAlarms,
     GivenAnswers,
@@ -385,6 +385,7 @@ def _labels_of_new_rows(name: str, X: Any, y: ArrayLike) -> NDArray[Any]:
             "seen."
         )
     labels: NDArray[Any] = column_or_1d(y)
+    refuse_missing_labels(f"{name}: `y`", labels)
     return labels
 
 

@@ -198,6 +198,28 @@ def label_array(labels: Any, name: str) -> NDArray[Any]:
     return array
 
 
+def refuse_missing_labels(name: str, labels: NDArray[Any]) -> None:
+    """Raise ValueError where rows have no label: it is neither a class nor wrong."""
+    n_missing = 0
+    if labels.dtype.kind == "f":
+        n_missing = int(np.isnan(labels).sum())
+    elif labels.dtype.kind == "O":
+        n_missing = sum(map(_is_missing, labels.tolist()))
+    if n_missing:
+        raise ValueError(
+            f"{name} holds no label in {n_missing} of {len(labels)} rows, but None or "
+            "NaN: leave these rows out."
+        )
+
+
+def _is_missing(label: Any) -> bool:
+    """Whether it is None, NaN or what data frames have for them."""
+    if label is None:
+        return True
+    same = label == label  # neither true nor false of a missing value of pandas
+    return not (isinstance(same, bool | np.bool_) and same)
+
+
 def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
     """np.unique with inverse; a lookup table where integers lie close together."""
     if labels.dtype.kind in "iu" and len(labels):

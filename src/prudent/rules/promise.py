@@ -14,6 +14,7 @@ from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import log_evidence, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
+from prudent.core.validation import refuse_missing_labels
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
 from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, unproved_share
@@ -196,6 +197,8 @@ class ScoreTable:
         self.ordinary, self.allow_rare = ordinary, allow_rare
         self.scores = _check_scores(scores)
         self.truth = self._column("y", y)
+        if self.truth is not None:
+            refuse_missing_labels("`y`", self.truth)
         labelled = self._column("predicted", predicted)
         self.wrong = None
         if labelled is not None and self.truth is not None:
