@@ -21,6 +21,8 @@ PATHS = {
     "rejection": "prudent.evaluation.estimators.ClasswiseRejector",
     "conformal": "prudent.conformal.ConformalClassifier",
 }
+# Of many rows one fold chooses the updates of a calibration, as well as all and sooner.
+SETTINGS: dict[str, dict[str, Any]] = {"calibrated": {"cv": None}}
 DEFAULT_PROMISE = "coverage >= 90% in every class"
 
 
@@ -57,9 +59,9 @@ def _class(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _instance(path: str, random_state: int) -> Any:
+def _instance(path: str, random_state: int, **settings: Any) -> Any:
     """An estimator of a class, given by its module and name."""
-    estimator = _class(path)()
+    estimator = _class(path)(**settings)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=random_state)
     return estimator
@@ -147,7 +149,11 @@ PROPERTIES: dict[str, dict[str, Any]] = {
     },
 }
 METHODS = {
-    name: Method(name, partial(_instance, path), **PROPERTIES.get(name, {}))
+    name: Method(
+        name,
+        partial(_instance, path, **SETTINGS.get(name, {})),
+        **PROPERTIES.get(name, {}),
+    )
     for name, path in PATHS.items()
 }
 BASELINES = {

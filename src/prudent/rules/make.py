@@ -1,4 +1,4 @@
-"""Rules of answers and of labels.
+"""Rules of answers and of labels, and a function for each kind of rule.
 
 Each class holds what a rule is made of; `rule(rate)` makes it, as `Coverage` and
 `FalseAlarms` do for sets and alarms.
@@ -7,9 +7,9 @@ Each class holds what a rule is made of; `rule(rate)` makes it, as `Coverage` an
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,11 @@ from prudent.core.binomial import (
     upper_limit,
 )
 from prudent.core.guarantee import Guarantee
-from prudent.core.types import BoolArray, FloatArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
-from prudent.rules.rule import Rule, Terms
+from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
 from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
 from prudent.rules.subgroups import (
     Memberships,
@@ -428,3 +428,109 @@ def class_scores_of(
     known = labels[:, None] == classes
     codes = np.where(known.any(axis=1), known.argmax(axis=1), -1)
     return ClassScores(np.asarray(scores, dtype=np.float64), codes, classes)
+
+
+def coverage_rule(
+    own: FloatArray,
+    category: IntArray | int = 0,
+    *,
+    rate: float,
+    classes: Sequence[Any],
+    by: Literal["class", "group"] | None = None,
+    groups: Sequence[Any] = (),
+    confidence: float | None = None,
+    smoothed: bool = False,
+    tolerance: float = 0.0,
+) -> Rule:
+    """Sets that leave out the label of a new row at most at a rate.
+
+    `own` (n,) are scores of calibration rows under their own labels, `category` (n,)
+    the place of each row's class, or of its group among the sorted `groups`.
+    """
+    names = {None: (None,), "class": tuple(classes), "group": tuple(groups)}[by]
+    scores = CalibrationScores.of(own, category, names, tolerance)
+    terms = Terms(confidence=confidence, frozen=True)
+    coverage = Coverage(
+        scores=scores,
+        classes=tuple(classes),
+        by=by,
+        smoothed=smoothed,
+        terms=terms,
+    )
+    return coverage.rule(rate)
+
+
+def selective_rule(
+    sureness: FloatArray, wrong: BoolArray, *, rate: float, confidence: float = 0.95
+) -> Rule:
+    """Answers to the surest rows, of which at most a rate is wrong.
+
+    `sureness` (n,) says how sure the answer to each calibration row is, `wrong` (n,)
+    which answers are wrong.
+    """
+    terms = Terms(confidence=confidence, frozen=True)
+    answers = AnswerScores.of(sureness, np.asarray(wrong, dtype=bool))
+    return SelectiveError(scores=answers, terms=terms).rule(rate)
+
+
+def class_error_rule(
+    scores: FloatArray,
+    codes: IntArray,
+    *,
+    limits: Mapping[Any, float],
+    confidence: float = 0.95,
+    classes: Sequence[Any] | None = None,
+) -> Rule:
+    """One label a row, such that each class of `limits` is missed rarely enough.
+
+    `scores` (n, n_classes) of calibration rows, `codes` (n,) the places of their
+    labels among the `classes` (0, 1, ... by default); all limits hold at once.
+    """
+    return _limited(scores, codes, limits, confidence, classes, in_sets=False)
+
+
+def limits_rule(
+    scores: FloatArray,
+    codes: IntArray,
+    *,
+    limits: Mapping[Any, float],
+    confidence: float = 0.95,
+    classes: Sequence[Any] | None = None,
+) -> Rule:
+    """Sets that leave out each class of `limits` rarely; see `class_error_rule`."""
+    return _limited(scores, codes, limits, confidence, classes, in_sets=True)
+
+
+def false_alarm_rule(
+    scores: FloatArray,
+    *,
+    rate: float,
+    confidence: float | None = None,
+    strange: Literal["low", "high"] = "low",
+) -> Rule:
+    """Alarms, of which ordinary rows like those of `scores` (n,) raise few."""
+    plausible = -scores if strange == "high" else scores
+    alarms = FalseAlarms(
+        scores=CalibrationScores.of(plausible),
+        strange=strange,
+        terms=Terms(confidence=confidence, frozen=True),
+    )
+    return alarms.rule(rate)
+
+
+def _limited(
+    scores: FloatArray,
+    codes: IntArray,
+    limits: Mapping[Any, float],
+    confidence: float,
+    classes: Sequence[Any] | None,
+    *,
+    in_sets: bool,
+) -> Rule:
+    names = np.arange(scores.shape[1]) if classes is None else np.asarray(classes)
+    errors = ClassErrors(
+        scores=ClassScores(scores, codes, names),
+        in_sets=in_sets,
+        terms=Terms(confidence=confidence, frozen=True),
+    )
+    return errors.rule(limits)
