@@ -361,8 +361,9 @@ class KnownRows:
 
     @classmethod
     def of(cls, keys: Keys, columns: Sequence[Keys]) -> Self | None:
-        """Rows of these keys; `columns` are the keys of cells of some of them.
+        """Rows of these keys, which are sorted where they are, not copied.
 
+        `columns` are the keys of cells of some of the rows.
         Of very many columns near misses are counted in parts: rows that agree in all
         parts but one. Of no rows or no columns nothing is known.
         """
@@ -375,7 +376,8 @@ class KnownRows:
         for part in parts[:, first]:
             _, count = np.unique(whole - part, return_counts=True)
             near += float((count * (count - 1.0) / 2).sum())
-        return cls(np.sort(keys), (near + 1) / max(n * (n - 1) / 2, 1))
+        keys.sort()
+        return cls(keys, (near + 1) / max(n * (n - 1) / 2, 1))
 
     def holds_copies(self) -> bool:
         """Whether some rows stand more than once, and chance is not why."""

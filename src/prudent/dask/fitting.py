@@ -181,7 +181,8 @@ def fit_conformal(
     if isinstance(estimator, ConformalClassifier):
         pairs = zip(heads, sizes, strict=True)
         estimator.classes_ = _classes(labels for (_, labels), size in pairs if size)
-    keys = remember_blocks(estimator, [own for own, _ in heads])
+    remember_blocks(estimator, [own for own, _ in heads])
+    keys = np.concatenate([keys for (keys, _), _ in heads])
     estimator.n_rows_, estimator.method_ = _row_count(sizes), "split"
     if isinstance(estimator, ConformalClassifier):
         if estimator.subgroups is not None:
@@ -241,8 +242,9 @@ def fit_detector(
         detector.fit_moments(_moments(detector, chunks))
         return
     of_blocks = chunks.map(_checked_keys)
-    keys = remember_blocks(detector, of_blocks)
-    _fit_held_out(detector, chunks, [len(own) for own, _ in of_blocks], keys)
+    remember_blocks(detector, of_blocks)
+    of_rows = [keys for keys, _ in of_blocks]
+    _fit_held_out(detector, chunks, list(map(len, of_rows)), np.concatenate(of_rows))
 
 
 def _checked_keys(block: Block) -> Any:

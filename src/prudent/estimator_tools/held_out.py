@@ -374,24 +374,19 @@ def remember_rows(
     out count as copies that are among the others, else all that stand more than once.
     """
     keys, cells = table_keys(X)
-    estimator._known_rows = known = KnownRows.of(keys, cells)
+    estimator._known_rows = known = KnownRows.of(keys.copy(), cells)
     if warn and known is not None and known.holds_copies():
         warn_of_copied_rows(type(estimator).__name__, keys, split)
 
 
 def remember_blocks(
     estimator: Any, keys_of_blocks: Sequence[tuple[Keys, list[Keys]]]
-) -> Keys:
-    """Keep with an estimator what tells the rows of all blocks; see `table_keys`.
-
-    The keys of all rows are returned.
-    """
+) -> None:
+    """Keep with an estimator what tells the rows of all blocks; see `table_keys`."""
     of_rows, cells = zip(*keys_of_blocks, strict=True)
     first = zip(*(own for own in cells if own and len(own[0])), strict=True)
     columns = [np.concatenate(column)[:MOST_ROWS] for column in first]
-    keys: Keys = np.concatenate(of_rows)
-    estimator._known_rows = KnownRows.of(keys, columns)
-    return keys
+    estimator._known_rows = KnownRows.of(np.concatenate(of_rows), columns)
 
 
 def copied_rows(X: Any) -> int:

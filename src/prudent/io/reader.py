@@ -159,6 +159,9 @@ class ParquetSource:
                         part = pa.concat_tables(tables, promote_options="default")
                         yield Table(part, self.name, _place, row)
                         row += batch.num_rows
+                        del batch, tables, part
+                        # Else what is free again piles up beside what is read next.
+                        pa.default_memory_pool().release_unused()
                     if row != promised:
                         raise pa.ArrowInvalid("other rows than the file says")
 
