@@ -287,6 +287,7 @@ def test_small_work_has_one_thread_and_gives_the_others_back(user_api):
         prudent.ConformalDetector(
             method="split", false_alarm_rate=0.01, random_state=0
         ),
+        prudent.ConformalDetector(method="full", false_alarm_rate=0.01),
         prudent.SelectiveClassifier(
             LogisticRegression(), error_rate=0.01, random_state=0
         ),

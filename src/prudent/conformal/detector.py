@@ -304,7 +304,9 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         self.offset_ = rate if self._smoothed else (rank + 0.5) / (n + 1)
         if rank == 0 and not self._smoothed:
             held_out = self.method_ == SPLIT
-            self._say_nothing_is_rejected(n, confidence, held_out=held_out)
+            self._say_nothing_is_rejected(
+                n, confidence, held_out=held_out, stacklevel=7
+            )
 
     def _ask(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """p-value of each row, and how far the row lies beyond others of its rank."""

@@ -317,7 +317,12 @@ class RateMixin:
         return false_alarm_bands(self.calibration_scores_, confidence, terms)
 
     def _say_nothing_is_rejected(
-        self, n_rows: int, confidence: float | None = None, *, held_out: bool = True
+        self,
+        n_rows: int,
+        confidence: float | None = None,
+        *,
+        held_out: bool = True,
+        stacklevel: int = 6,
     ) -> None:
         """Warn that so many rows to rank by are too few for any cut at the rate."""
         rate: float = self.false_alarm_rate  # type: ignore[attr-defined]
@@ -329,7 +334,7 @@ class RateMixin:
             f"for false_alarm_rate={rate:g}: {more} (at least "
             f"{fewest_rows(rate, confidence)} are needed).",
             PrudentWarning,
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
 
     def _set_rate(self) -> Self:
