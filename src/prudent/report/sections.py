@@ -40,9 +40,10 @@ def render(
 ) -> str:
     """Return the report of a comparison as one HTML document.
 
-    It refers to nothing outside itself, works without its script (which only sorts the
-    table), and is the same for the same findings byte for byte. It holds no row of the
-    data but the `examples`: those that the row shown in detail names, in their order.
+    It refers to nothing outside itself, is read without its script (which sorts tables,
+    moves the promise, copies and saves), and is the same for the same findings byte for
+    byte. It holds no row of the data but the `examples`: those that the row shown in
+    detail names, in their order.
     `data` are the findings as JSON types, for programs that read the page.
     """
     return page(
