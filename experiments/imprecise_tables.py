@@ -208,14 +208,14 @@ def cells(scale: Scale) -> Tasks:
                     key = f"{name}/{kind}/{run}/{repeat}"
                     tasks[key] = partial(RUNS[run], name, kind, repeat)
             tasks[f"{name}/rqda//{repeat}"] = partial(regularised, name, repeat)
-    # The paper's own model and precise rules: ten repetitions, as in the paper; libras,
-    # one of which takes longer than all the other sets, only with --full.
+    # The paper's own model and precise rules: ten repetitions, as in the paper. Those
+    # of libras take longer than all the other sets.
     for repeat in range(1 if scale == "quick" else 10):
         for name in names:
             for kind in (*MODELS, "finite"):
                 key = f"{name}/{kind}/precise/{repeat}"
                 tasks[key] = partial(accuracy, name, kind, repeat)
-            for kind in MODELS if name != "libras" or repeat < n_repeats else ():
+            for kind in MODELS:
                 key = f"{name}/{kind}/own units/{repeat}"
                 tasks[key] = partial(in_own_units, name, kind, repeat)
     if "libras" in names:
@@ -269,7 +269,7 @@ def tables(found: dict[str, Any]) -> list[Table]:
         third(),
         fourth(means, n),
         seventh(means, headline(found)),
-        other_runs(means, n_own, "" if n == n_own else f" (libras {n})"),
+        other_runs(means, n_own),
     ]
 
 
@@ -388,11 +388,8 @@ def compared(name: str, kind: str, score: str, means: Means) -> str:
     return against(ours[score], theirs, error, why, digits=2)
 
 
-def other_runs(means: Means, n_repeats: int, libras: str) -> Table:
-    """Table 4 in the units of the table and by textbook arithmetic.
-
-    `libras` says of this one set how often it is repeated, where that differs.
-    """
+def other_runs(means: Means, n_repeats: int) -> Table:
+    """Table 4 in the units of the table and by textbook arithmetic."""
     rows: list[tuple[object, ...]] = []
     met = dict.fromkeys(("", "own units", "textbook"), 0)
     n_printed = 0
@@ -427,8 +424,7 @@ def other_runs(means: Means, n_repeats: int, libras: str) -> Table:
         rows,
         (
             "Own units: the package with `scale=None` and the paper's grid of c, .01 "
-            f"to 5 by .01, {n_repeats} of ten repetitions of ten plain shuffled folds"
-            f"{libras}.",
+            f"to 5 by .01, {n_repeats} of ten repetitions of ten plain shuffled folds.",
             "Textbook: class shares as priors; LDA by pseudo-inverse; QDA by singular "
             "values, none cut off; NDA by pseudo-inverse and pseudo-determinant; EDA, "
             "NDA and their imprecise models compare prior times density, computed by "
