@@ -164,8 +164,6 @@ def all_or_sample(
                 times = check_times(cells, len(cells), training.groups)
             training = replace(training, times=times)
         if by:
-            from prudent.cli.loading import beside
-
             frame = beside(source, training.frame, by, training.rows)
             training = replace(training, frame=frame)
         return training, None
