@@ -4,12 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -22,6 +24,7 @@ from prudent.estimator_tools import (
     check_training,
     moment_fits,
     one_thread,
+    scored_alarms,
 )
 from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.exceptions import DegenerateDataError, PrudentWarning
@@ -225,6 +228,44 @@ def test_predict_set_transforms_on_the_way(data):
     pipeline = make_pipeline(StandardScaler(), NearestMean(slack=0.3)).fit(X, y)
     expected = pipeline[-1].predict_set(pipeline[0].transform(X))
     np.testing.assert_array_equal(predict_set(pipeline, X), expected)
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        prudent.ConformalDetector(),
+        prudent.ConformalDetector(ties="smoothed", random_state=0),
+        prudent.ConformalDetector(OneClassSVM(), random_state=0),
+        prudent.MinimaxOutlierDetector(),
+        prudent.LowDensityRejector(estimator=LogisticRegression(), random_state=0),
+        make_pipeline(StandardScaler(), prudent.MinimaxOutlierDetector()),
+        OneClassSVM(),
+        make_pipeline(StandardScaler(), IsolationForest(random_state=0)),
+    ],
+    ids=lambda detector: type(detector).__name__,
+)
+@pytest.mark.filterwarnings("ignore:.*:prudent.exceptions.PrudentWarning")
+def test_alarms_and_scores_are_those_of_two_questions(detector):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(200, 2)), rng.normal(size=(20, 2)) + 4])
+    fitted = detector.fit(X[:200])
+    alarms, scores = scored_alarms(fitted, X)
+    assert 0 < alarms.sum() < len(X)
+    np.testing.assert_array_equal(alarms, fitted.predict(X) == -1)
+    np.testing.assert_array_equal(scores, fitted.decision_function(X))
+
+
+def test_a_detector_that_ranks_is_asked_once(data, monkeypatch):
+    detector = prudent.ConformalDetector().fit(data[0])
+    asked = []
+    ask = prudent.ConformalDetector._ask
+    monkeypatch.setattr(
+        prudent.ConformalDetector,
+        "_ask",
+        lambda self, X: asked.append(len(X)) or ask(self, X),
+    )
+    scored_alarms(make_pipeline("passthrough", detector), data[0])
+    assert asked == [len(data[0])]
 
 
 def test_predict_set_takes_data_frames(data):

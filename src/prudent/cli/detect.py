@@ -254,14 +254,14 @@ def _score_all(surveyed: Survey, detection: Detection, output: Path | None) -> i
 
     The file gets one line per row: its number in the table, the flag, the score.
     """
+    from prudent.estimator_tools import scored_alarms
+
     n_flagged = 0
 
     def lines() -> Iterator[tuple[Any, ...]]:
         nonlocal n_flagged
         for block in surveyed.blocks():
-            frame = block.frame
-            outlier = detection.detector.predict(frame) == -1
-            score = detection.detector.decision_function(frame)
+            outlier, score = scored_alarms(detection.detector, block.frame)
             n_flagged += int(outlier.sum())
             numbers = (block.rows + 1).tolist()
             yield from zip(

@@ -188,7 +188,9 @@ def _alarms(detector: Any, X: Any) -> list[Iterable[Any]]:
     The last is what `apply` writes of a rule about alarms.
     """
     from prudent.core.guarantee import ALARM
+    from prudent.estimator_tools import scored_alarms
 
-    labels = detector.predict(X)
-    scores = detector.decision_function(X)
-    return [labels.tolist(), scores.tolist(), (labels == ALARM).tolist()]
+    alarms, scores = scored_alarms(detector, X)
+    flags = alarms.tolist()
+    labels = [ALARM if flag else 1 for flag in flags]
+    return [labels, scores.tolist(), flags]

@@ -13,6 +13,7 @@ from prudent.estimator_tools.answers import (
     predict_set,
     rows_about,
     rule_answers,
+    scored_alarms,
 )
 from prudent.estimator_tools.given import check_groups, check_times
 from prudent.estimator_tools.held_out import (
@@ -85,6 +86,7 @@ __all__ = [
     "remembers_rows",
     "rows_about",
     "rule_answers",
+    "scored_alarms",
     "store_fold_scores",
     "warn_constant_features",
     "warn_of_copies",

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.core.binomial import high_probability_rank
 from prudent.core.checks import PromiseCheck, check_promises
-from prudent.estimator_tools import held_against
+from prudent.estimator_tools import held_against, scored_alarms
 from prudent.estimator_tools.labelled_rows import in_front
 
 # Probability with which a rate of one detector lies between limits.
@@ -141,8 +141,8 @@ def detect(
         if len(others):
             flagged.append(float(np.mean(fitted.predict(others) == -1)))
     fitted = clone(detector).fit(inside)
-    score = fitted.decision_function(X)
-    detected = float(np.mean(fitted.predict(others) == -1)) if len(others) else None
+    alarms, score = scored_alarms(fitted, X)
+    detected = float(alarms[~normal].mean()) if len(others) else None
     return Detection(
         detector=fitted,
         normal=normal,
