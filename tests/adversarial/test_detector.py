@@ -19,6 +19,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from prudent import LowDensityRejector
+from prudent.adversarial.density.detector import MeanLogitClassifier
 from prudent.adversarial.density.model import GridReference
 from prudent.core.assumptions import Assumption
 from prudent.exceptions import InfeasibleError, PrudentWarning
@@ -239,6 +240,33 @@ def test_score_is_the_log_density_when_the_classifier_is_right():
     truth = -0.5 * (rows**2).sum(axis=1) - np.log(2 * np.pi)
     np.testing.assert_allclose(detector.score_samples(rows), truth, atol=0.5)
     assert np.mean(detector.score_samples(rows) - truth) == pytest.approx(0, abs=0.03)
+
+
+def test_without_the_density_of_the_artificial_rows_more_intruders_pass(
+    benchmark_data,
+):
+    X, labels = benchmark_data("breast_cancer_wisconsin")
+    X = X[complete := np.isfinite(X).all(axis=1)]
+    names, counts = np.unique(labels[complete], return_counts=True)
+    normal = labels[complete] == names[counts.argmax()]
+    passed = []
+    for seed in range(5):
+        rows = np.random.default_rng(seed).permutation(X[normal])
+        n_fit = 2 * len(rows) // 3
+        detector = LowDensityRejector(
+            estimator=MeanLogitClassifier(random_state=seed), random_state=seed
+        ).fit(rows[:n_fit])
+        density = detector._learned.density
+
+        def ratio(Z, density=density):
+            return density.log_odds(density.standardisation.apply(Z))
+
+        for score in (density.score, ratio):
+            cut = np.quantile(score(rows[n_fit:]), 0.05, method="lower")
+            passed.append(np.mean(score(X[~normal]) >= cut))
+    with_density, without = np.mean(np.reshape(passed, (-1, 2)), axis=0)
+    assert with_density < 0.06
+    assert without > 4 * with_density
 
 
 class Normal:

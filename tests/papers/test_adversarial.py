@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from experiments.adversarial_algorithm import Printed, law_of_density
 from experiments.adversarial_games import curves, miss_rates
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from prudent import RejectionGame
+from prudent import LowDensityRejector, RejectionGame
 
 #: Example 5 does not state N; only 16 events of .05 besides .2 sum to 1.
 EXAMPLE_5 = np.append(np.full(16, 0.05), 0.2)
@@ -141,3 +142,42 @@ def test_plug_in_density_promises_more_than_the_truth_keeps():
     rule[kept] = plug_in.rejection_
     assert exact.worst_case(rule)[0] < plug_in.rejection_rate_
     assert "plug-in density" in plug_in.guarantees_[1].assumptions[0]
+
+
+@pytest.mark.parametrize(
+    ("n", "promised", "kept", "alarms"),
+    [(1000, 0.52, 0.0, 0.14), (10_000, 0.22, 0.003, 0.06), (100_000, 0.18, 0.09, 0.05)],
+)
+def test_plug_in_rates_of_the_guide(n, promised, kept, alarms):
+    """Rejected of the intruders, of the worst one in truth, and of ordinary events."""
+    rates = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        truth = rng.dirichlet(np.full(400, 0.7))
+        plug_in = RejectionGame.from_counts(
+            rng.multinomial(n, truth), divergence_bound=9
+        )
+        rule = plug_in.rejection_
+        exact = RejectionGame(divergence_bound=9).fit(truth)
+        worst = exact.worst_case(rule)[0]
+        rates.append((plug_in.rejection_rate_, worst, rule @ truth))
+    assert np.mean(rates, axis=0) == pytest.approx((promised, kept, alarms), abs=0.006)
+
+
+@pytest.mark.filterwarnings("ignore:.*nothing is rejected")
+@pytest.mark.parametrize(
+    ("estimator", "alarms"),
+    [(HistGradientBoostingClassifier(random_state=0), 0.5), (None, 0.99)],
+    ids=["boosting", "default"],
+)
+def test_theorem_40_training_scores_are_no_sample(estimator, alarms):
+    rates = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        rows, fresh = rng.normal(size=(400, 30)), rng.normal(size=(1000, 30))
+        detector = LowDensityRejector(
+            estimator=estimator, calibration_size=0.01, random_state=seed
+        ).fit(rows)
+        cut = np.sort(detector.score_samples(rows))[int(0.05 * 401) - 1]
+        rates.append(np.mean(detector.score_samples(fresh) < cut))
+    assert np.mean(rates) == pytest.approx(alarms, abs=0.06)

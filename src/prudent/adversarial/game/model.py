@@ -570,8 +570,9 @@ class SecurityCurve:
     def known_miss_rates(self, q: ArrayLike) -> FloatArray:
         """Miss rates of the best test against one intruder whose law is known.
 
-        The likelihood ratio test of Neyman and Pearson, randomised at its edge. The
-        soft curve lies above it by the price of not knowing the intruder.
+        The likelihood ratio test of Neyman and Pearson, randomised at its edge. Where
+        the intruder is one of those that the game answers, the soft curve lies above it
+        by the price of not knowing him.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ class RejectionGame(BaseEstimator):
     Ordinary events follow a known distribution p. An intruder sees p and the rejection
     rule and then picks any distribution Q at divergence >= `divergence_bound` from p.
     The rule rejects intruders at the highest rate that can be forced, and ordinary
-    events at `false_alarm_rate` at most. No deterministic rule does as well.
+    events at `false_alarm_rate` at most. No deterministic rule does better.
 
     Parameters
     ----------
