@@ -128,8 +128,8 @@ def test_theorem_7_centring_leaves_no_positive_definite_matrix():
     assert np.linalg.matrix_rank(L.T @ L) == 2
 
 
-def test_equation_13_lacks_a_factor_of_two():
-    # At its optimum beta / 2 + lambda-form = 2 / kappa, twice the value of (P).
+def test_equation_13_drops_a_factor_as_its_text_says():
+    # At its optimum it is 2 / kappa, twice the value of (12).
     d, Sx, Sy = np.array([2.0, 2.0]), np.eye(2), np.diag([1.0, 3.0])
     plane = solve(d, Sx, Sy)
     a = plane.normal
