@@ -215,14 +215,14 @@ default="closed_form"
     s <- s + lr G is mirror ascent of the conditional log-likelihood with the
     log-partition function as mirror map, because s / n is the mean parameter of the
     exponential family. Fixed points are conditional maximum likelihood: logistic
-    regression on x ("tied", "tied_diag"), on (x, x^2) ("diag"), on all monomials of
+    regression on x ("tied", "tied_diag"), on (x, x^2) ("diag"), on all monomials up to
     degree two ("full"). Cost of an evaluation: O(n d^2 r) for "full", O(n d r)
     otherwise.
 
     Missing cells (NaN, None) are left out: the statistics of "diag", "tied_diag",
-    "categorical" and "mixed" are sums over the cells that are there, which is exact
-    when cells are missing at random, and they predict a row from the marginal density
-    of its cells. "full" and "tied" take whole rows.
+    "categorical" and "mixed" are sums over the cells that are there, and they predict a
+    row from the marginal density of its cells. So the calibration is to rows with such
+    gaps. "full" and "tied" take whole rows.
 
     Guarantee (`stopping="holdout"`): the error rate is at most the exact binomial
     upper limit of the held-out errors at level 0.05 / (`max_iter` x starts), with
