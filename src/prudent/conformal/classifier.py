@@ -370,7 +370,8 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     level : float, default=0.1
         Largest miss rate of the sets, in (0, 1).
     ties : {"conservative", "smoothed"}, default="conservative"
-        Equal scores count in full, or by a coin of the row (miss rate `level` exactly).
+        Equal scores count in full, or by a coin of the row (miss rate `level` exactly,
+        of sets that may be empty).
     cv : int, default=5
         Folds of "cross".
     calibration_size : float, default=0.3
@@ -432,7 +433,8 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     training rows in front breaks the promise: put it inside `estimator`. "cross"
     promises about 1 - 2 `level` and keeps about 1 - `level`. No promise for a `level`
     chosen after a look at the data. No `sample_weight`: a repeated row is not a fresh
-    draw. A saved full model contains its training rows.
+    draw. A saved full model contains its training rows, and so does "split" without
+    `estimator`.
 
     With `subgroups` the p-value is the largest of those among the ranking rows of each
     subgroup that holds the row. Whoever misses the label of a row of a subgroup has a
