@@ -504,7 +504,14 @@ def test_capacities_are_certified_and_watched(prudent, new_rows, tmp_path):
     save(model, path)
     outcome = prudent("certify", new_rows, "-m", path, "--target", "y")
     assert outcome.code == 0
-    assert "Promised: answered share ≥ 0.300. On these rows" in outcome.out
+    (line,) = [
+        s for s in outcome.out.splitlines() if s.startswith("Promised: answered")
+    ]
+    share = model.answers(pd.DataFrame(X[300:], columns=NAMES)).mean()
+    assert line.startswith(
+        f"Promised: answered share ≥ 0.300. On these rows {share:.3f}"
+    )
+    assert line.endswith("rows): kept")
     state = tmp_path / "watch.json"
     outcome = prudent(
         *("monitor", path, "--data", new_rows, "--target", "y"),

@@ -57,15 +57,15 @@ class KeptPromise:
 def _judged(
     label: str, counted: Iterable[tuple[Guarantee, int, int]], level: float
 ) -> list[KeptPromise]:
-    """Promises with the rows that break them and all rows, each judged at a level."""
+    """Promises with the rows that are counted and all rows, each judged at a level."""
     return [
         KeptPromise(
             label=label,
             guarantee=promise,
-            check=promise.judge(broken, n, level=level),
+            check=promise.judge(count, n, level=level),
             n=n,
         )
-        for promise, broken, n in counted
+        for promise, count, n in counted
     ]
 
 
