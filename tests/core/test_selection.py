@@ -161,6 +161,12 @@ def test_rows_needed():
     assert rows_needed(100, 99, 0.1, None) == 10
     assert rows_needed(100, 99, 0.1, 0.9) == math.ceil(100 * 0.04500741 / 0.1)
     assert rows_needed(0, 99, 0.1, None) == 0
+    # So many are selected or none; they need not have the smallest p-value.
+    ten = np.repeat([1 / 100, 0.9], [10, 90])
+    nine = np.repeat([1 / 100, 0.9], [9, 91])
+    twenty = np.repeat([2 / 100, 0.9], [20, 80])
+    selected = [select_rows(p, 99, rate=0.1).mask.sum() for p in (ten, nine, twenty)]
+    assert selected == [10, 0, 20]
 
 
 def normal_rows(n=200, seed=0):
@@ -197,9 +203,16 @@ def test_detectors_select(detector):
 @pytest.mark.parametrize("detector", detectors(), ids=lambda d: type(d).__name__)
 def test_a_batch_too_large_for_the_calibration_rows(detector):
     detector.fit(normal_rows())
-    with pytest.warns(PrudentWarning, match="unless 66 of 100 rows score below all"):
+    too_small = "no p-value is small enough to select"
+    with pytest.warns(PrudentWarning, match=f"{too_small} fewer than 66 of 100 rows;"):
         found = detector.select(normal_rows(100), false_discovery_rate=0.025)
     assert not found.mask.any()
+    with pytest.warns(PrudentWarning, match=f"{too_small} any of 100 rows;"):
+        detector.select(normal_rows(100), false_discovery_rate=0.01)
+    with pytest.warns(PrudentWarning, match="unless it takes few rows to be ordinary"):
+        detector.select(
+            normal_rows(100), false_discovery_rate=0.025, null_share="storey"
+        )
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,7 @@ def select_unusual(
     Warns
     -----
     PrudentWarning
-        If nothing can be selected unless more than half of the batch scores above
-        every calibration row.
+        If no p-value is small enough to select half of the batch or fewer rows.
 
     See Also
     --------
@@ -164,7 +163,10 @@ def select_unusual(
             batch,
             random,
         )
-        warn_if_few_rank("select_unusual", n_ranking, n, false_discovery_rate, None)
+        warn_if_few_rank(
+            *("select_unusual", n_ranking, n, false_discovery_rate, None),
+            is_estimated=null_share == "storey",
+        )
     selected = select_rows(
         p_values, n_ranking, rate=false_discovery_rate, null_share=null_share
     )

@@ -123,7 +123,7 @@ def given_calibration(
 def rows_needed(
     n: int, n_calibration: int, rate: float, confidence: float | None
 ) -> int:
-    """Fewest rows at the smallest p-value without which nothing can be selected."""
+    """Fewest rows that can be selected: all of them with the smallest p-value."""
     smallest = np.array([1 / (n_calibration + 1)])
     if confidence is not None:
         smallest = given_calibration(smallest, n_calibration, confidence)

@@ -196,7 +196,7 @@ def held_against(
     y: NDArray[Any],
     groups: NDArray[Any] | None = None,
 ) -> Iterator[tuple[Guarantee, int, int]]:
-    """Each promise about rows, how many of these break it, and how many it is about.
+    """Each promise about rows, how many `check` counts, and how many it is about.
 
     Labels of a detector are 1 and -1, whatever its promises call the ordinary rows. A
     promise about none of the rows is left out. One about a random row of a new group
@@ -441,21 +441,24 @@ class RateMixin:
         Warns
         -----
         PrudentWarning
-            If nothing can be selected unless more than half of the batch scores below
-            every calibration row.
+            If no p-value is small enough to select half of the batch or fewer rows.
 
         Notes
         -----
         The ordinary rows of the batch must be exchangeable with the calibration rows
         given the unusual ones: nobody chose these by looking at the batch.
 
-        Benjamini-Hochberg on conformal p-values; ceil(n / (q (m + 1))) rows must score
-        below all m calibration rows before any row is selected.
+        Benjamini-Hochberg on conformal p-values. With m calibration rows the smallest
+        is 1 / (m + 1), so that at least ceil(n / (q (m + 1))) rows are selected or none
+        ("storey": fewer, where it takes few rows to be ordinary).
         """
         check_selection(false_discovery_rate, null_share, confidence)
         m, n = len(self.calibration_scores_), _num_samples(X)
         p_values = self.p_value(X) if n else np.empty(0)
-        warn_if_few_rank(type(self).__name__, m, n, false_discovery_rate, confidence)
+        warn_if_few_rank(
+            *(type(self).__name__, m, n, false_discovery_rate, confidence),
+            is_estimated=null_share == "storey",
+        )
         return select_rows(
             p_values,
             m,
@@ -466,15 +469,28 @@ class RateMixin:
 
 
 def warn_if_few_rank(
-    name: str, m: int, n: int, rate: float, confidence: float | None
+    name: str,
+    m: int,
+    n: int,
+    rate: float,
+    confidence: float | None,
+    *,
+    is_estimated: bool,
 ) -> None:
-    """Warn, as `name`, where m calibration rows can hardly select any of n rows."""
+    """Warn, as `name`, where m calibration rows can hardly select any of n rows.
+
+    Where the share of ordinary rows `is_estimated`, a small one may select fewer.
+    """
     needed = rows_needed(n, m, rate, confidence)
     if needed > n / 2:
+        some = f"any of {n} rows"
+        if needed <= n:
+            some = f"fewer than {needed} of {n} rows"
+        few = " unless it takes few rows to be ordinary" if is_estimated else ""
         warnings.warn(
-            f"{name}: with {m} calibration rows nothing is selected unless {needed} of "
-            f"{n} rows score below all of them; give more calibration rows or allow a "
-            "larger `false_discovery_rate`.",
+            f"{name}: with {m} calibration rows no p-value is small enough to select "
+            f"{some}{few}; give more calibration rows or allow a larger "
+            "`false_discovery_rate`.",
             PrudentWarning,
             stacklevel=3,
         )
