@@ -119,8 +119,9 @@ def audit(
     Rates are sums where the law is finite. Elsewhere they are counted on 2000 fresh
     rows for each model, and on 20 000 where that leaves a doubt; a rate counts as
     beyond the bound where its exact lower limit is. Rows are corrected for their number
-    (Holm 1979). Draws stop early where an e-value exceeds ten times rows / `level`; the
-    rest of the level, nine tenths, is left for Holm's procedure.
+    (Holm 1979). Draws of a law and size stop early where the e-value of their j-th
+    promise, looked at every ten draws, reaches 10 j (j + 1) times the number of laws
+    and sizes / `level`; nine tenths of the level are left for Holm's procedure.
 
     Examples
     --------

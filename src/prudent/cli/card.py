@@ -57,7 +57,8 @@ def card(
         options.value(
             "FILE",
             "TOML with purpose, decides (who decides what the model leaves "
-            "open), oversight and contact, as texts; blank without.",
+            "open), oversight and contact, as texts; without, the card says that these "
+            "are not stated.",
         ),
     ] = None,
     headings: Annotated[
@@ -72,7 +73,7 @@ def card(
 ) -> None:
     """Write one page that says what is promised, for whom, how sure, and what voids it.
 
-    The same files give the same page, byte by byte; what is not known is left blank.
+    The same files give the same page, byte by byte; nothing that is not known is said.
     """
     if output.suffix not in SUFFIXES:
         raise UsageError(f"-o {output}: a card is {', '.join(SUFFIXES)}")
