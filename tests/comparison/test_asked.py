@@ -119,6 +119,8 @@ def test_coverage_with_confidence_is_that_of_all_classes_and_methods_at_once():
         assert item.guarantee.average_over is None
     at = found.frontier.levels.index(found.frontier.asked)
     assert found.frontier.decided["lda"][at] == pytest.approx(asked.decided)
+    in_folds = found.frontier.in_folds["lda"][at]
+    assert in_folds == asked.folds_decided / asked.n_folds
 
 
 def test_refusals_are_those_of_the_selective_wrapper(compared):

@@ -275,7 +275,7 @@ def test_half_of_the_classes_is_no_short_list(size, classes, is_short):
     assert (recommended(findings(row)) is not None) == is_short
 
 
-def curve(kind, decided, asked=0.05, about_rows=True):
+def curve(kind, decided, asked=0.05, about_rows=True, in_folds=None):
     levels = (0.05, 0.1, 0.2, 0.3)
     word = "error" if kind == "error" else "missed a"
     return Frontier(
@@ -285,6 +285,7 @@ def curve(kind, decided, asked=0.05, about_rows=True):
         asked=asked,
         about_rows=about_rows,
         decided=decided,
+        in_folds=in_folds or dict.fromkeys(decided, (1.0,) * 4),
         wrong=dict(decided),
         by_class={name: (shares, shares) for name, shares in decided.items()},
     )
@@ -314,6 +315,36 @@ def test_a_promise_that_can_be_had_is_named_where_the_one_asked_for_is_not_reach
     assert verdict(found)[0] == (
         "On this table no method can both keep this promise and decide. Reachable on "
         "this table: error <= 20% (boosting answers 32 %)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("in_folds", "said"),
+    [
+        ((0.0, 0.6, 1.0, 1.0), "error <= 20% (lda answers 60 %)."),
+        ((0.0, 0.6, 0.8, 1.0), "error <= 20% (lda answers 60 %, and none in some "),
+        ((0.0, 0.4, 0.6, 0.6), "error <= 20% (lda answers 60 %, and none in some "),
+        ((0.0, 0.2, 0.4, 1.0), "error <= 30% (lda answers 90 %)."),
+    ],
+)
+def test_a_promise_that_answers_in_few_folds_is_not_said_to_be_reachable(
+    in_folds, said
+):
+    """The command that would be named next would then make no model."""
+    decided = {"lda": (0.0, 0.4, 0.6, 0.9)}
+    found = findings(answering("lda", 0.0, "nothing answered"), promise="error <= 5%")
+    line = curve("error", decided, in_folds={"lda": in_folds})
+    first, *_ = verdict(replace(found, frontier=line))
+    assert f"Reachable on this table: {said}" in first
+
+
+def test_what_breaks_the_promise_is_not_said_to_answer_nothing():
+    rows = (
+        answering("best", 0.13, "broken"),
+        answering("lda", 0.0, "nothing answered"),
+    )
+    assert verdict(findings(*rows, promise="error <= 10%"))[0] == (
+        "On this table no method that keeps this promise answers a row; best breaks it."
     )
 
 
@@ -422,6 +453,7 @@ def doubtful(wrong, counts=(50, 50), decided=0.3):
         asked=0.9,
         about_rows=False,
         decided={"conformal": (0.5, decided)},
+        in_folds={"conformal": (1.0, 1.0)},
         wrong={"conformal": (wrong, wrong)},
         by_class={"conformal": ((0.5, decided),) * 2},
     )

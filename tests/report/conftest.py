@@ -100,6 +100,7 @@ def hostile_comparison(n_features, classes, n_folds=5, n_rows=1_000_000):
             asked=0.9,
             about_rows=True,
             decided={row.method: (0.9, 0.8, 0.1) for row in rows},
+            in_folds={row.method: (1.0, 1.0, 1.0) for row in rows},
             wrong={row.method: (0.2, 0.1, None) for row in rows},
             by_class={row.method: ((0.9, 0.8, 0.1),) * n_classes for row in rows},
         ),

@@ -440,8 +440,8 @@ def with_next(
         nearest = reachable(comparison)
         if nearest is None:
             return comparison
-        promise, name, _ = nearest
-        used = next(row for row in comparison.rows if row.method == name)
+        promise = nearest.promise
+        used = next(row for row in comparison.rows if row.method == nearest.method)
     words = ["prudent", "fit", known["data"], "--target", target]
     words += ["--method", _typed(used.method, known["methods"])]
     given = [tuple(text.split(".", 1)) for text in known["param"] or []]

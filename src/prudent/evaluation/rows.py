@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -217,7 +218,7 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
     rightly = wish.kind == "missed" and bool(task.others.any())
     about = task.others if rightly else np.ones(len(task.rows.classes), dtype=bool)
     place = {str(label): k for k, label in enumerate(task.rows.classes.tolist())}
-    decided, wrong, by_class = {}, {}, {}
+    decided, in_folds, wrong, by_class = {}, {}, {}, {}
     for name, evaluation in evaluations.items():
         answered = _at_levels(evaluation.items, DECIDED_AT, wish.levels, place)
         if answered is None:
@@ -228,6 +229,7 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
         rows = Tally.from_items(evaluation.items, task.rows.classes, asked=False).rows
         counted = answered - missed if rightly else answered
         decided[name] = tuple((counted[:, about].sum(1) / rows[about].sum()).tolist())
+        in_folds[name] = _shares_of_folds(evaluation, wish.levels)
         errors = zip(missed.sum(1).tolist(), answered.sum(1).tolist(), strict=True)
         wrong[name] = tuple(count / n if n else None for count, n in errors)
         by_class[name] = tuple(map(tuple, (counted / rows).T.tolist()))
@@ -240,9 +242,22 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
         about_rows=not wish.by_class,
         least=(wish.share or 0.0) if wish.kind == "error" else 0.0,
         decided=decided,
+        in_folds=in_folds,
         wrong=wrong,
         by_class=by_class,
     )
+
+
+def _shares_of_folds(
+    evaluation: Evaluation, levels: Sequence[float]
+) -> tuple[float, ...]:
+    """Of all folds, those in which any row is decided at each level."""
+    about = items_about(evaluation.items, DECIDED_AT, asked=True)
+    columns = (about[name].to_pylist() for name in ("at", "repeat", "fold", "count"))
+    counted = zip(*columns, strict=True)
+    folds = {(at, repeat, fold) for at, repeat, fold, count in counted if count}
+    n_folds = Counter(at for at, *_ in folds)
+    return tuple(n_folds[level] / len(evaluation.folds) for level in levels)
 
 
 def _at_levels(
