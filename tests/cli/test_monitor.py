@@ -446,7 +446,10 @@ def test_promises_that_cannot_be_watched_say_why(operator):
     library.save(model, "model.prudent")
     outcome = operator.run(operator.table("new.csv"), *STATE)
     assert outcome.code == 0
-    assert "not watched: the promise holds on average over calibration" in outcome.out
+    assert (
+        "not watched: the promise holds on average over training samples, by a law "
+        "that is not known. Fit with --confidence\n"
+    ) in outcome.out
     watched = [p["monitor"] for p in operator.state()["promises"]]
     assert watched[0] is None
     assert watched[1]["level"] == 0.05

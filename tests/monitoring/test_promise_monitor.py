@@ -312,14 +312,14 @@ def test_merged_counts_are_safe_where_products_are_not():
         (
             {"guarantee": marginal(0, 12, bound=0.05)},
             ValueError,
-            "PromiseMonitor: the promise holds on average over calibration sets by an "
-            "unknown law. Fit with a `confidence`, or with strategy='hard'.",
+            "PromiseMonitor: the promise holds on average over calibration rows, by a "
+            "law that is not known. Fit with a `confidence`.",
         ),
         (
             {"guarantee": promise(average_over="training samples")},
             ValueError,
-            "PromiseMonitor: the promise holds on average over calibration sets by an "
-            "unknown law. Fit with a `confidence`, or with strategy='hard'.",
+            "PromiseMonitor: the promise holds on average over training samples, by a "
+            "law that is not known. Fit with a `confidence`.",
         ),
         (
             {"guarantee": promise("false discovery rate")},

@@ -97,7 +97,8 @@ def detect(
             "--average",
             help="Promise the rate on average over training samples: more is "
             "detected, but this one detector may raise more false alarms for as long "
-            "as it is used, and monitor finds out only where it raises many more.",
+            "as it is used, and monitor finds out only where it raises many more, or, "
+            "where no rows were held out, not at all.",
         ),
     ] = False,
     page: options.Page,

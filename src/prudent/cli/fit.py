@@ -107,9 +107,9 @@ def fit(
             "--average",
             help="Promise a coverage on average over many training samples, as compare "
             "does: more rows are decided, but this one model may cover less for as "
-            "long as it is used, and monitor finds out only where it covers much less. "
-            "Without it this very model keeps the coverage, with --confidence, 0.95 "
-            "where the rows allow.",
+            "long as it is used, and monitor finds out only where it covers much less, "
+            "or, where no rows were held out, not at all. Without it this very model "
+            "keeps the coverage, with --confidence, 0.95 where the rows allow.",
         ),
     ] = False,
     param: options.Param = None,

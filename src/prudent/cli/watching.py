@@ -288,7 +288,8 @@ def _refused(guarantee: Guarantee) -> str:
     try:
         PromiseMonitor(guarantee)
     except ValueError as error:
-        return str(error).removeprefix("PromiseMonitor: ").rstrip(".")
+        said = str(error).removeprefix("PromiseMonitor: ").rstrip(".")
+        return said.replace("a `confidence`", "--confidence")
     return ""
 
 

@@ -259,8 +259,8 @@ def null_hypothesis(guarantee: Guarantee) -> tuple[float, int, int]:
     law = guarantee.rate_law
     if law is None or (law[0] < 1 and allowed > 0):
         raise ValueError(
-            "PromiseMonitor: the promise holds on average over calibration sets by "
-            "an unknown law. Fit with a `confidence`, or with strategy='hard'."
+            f"PromiseMonitor: the promise holds on average over {average_over}, by a "
+            "law that is not known. Fit with a `confidence`."
         )
     return max(allowed, law[0] / (law[1] + 1)), *law
 
