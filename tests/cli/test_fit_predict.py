@@ -250,6 +250,8 @@ def test_bad_rows_are_refused(prudent, small_model, table_file, rows, words):
     outcome = prudent("predict", table_file("a,b\n" + rows), "-m", small_model)
     assert outcome.code == 3
     assert words in outcome.err
+    assert "--drop" not in outcome.err.replace("--missing drop-rows", "")
+    assert "--categorical" not in outcome.err
 
 
 def test_output_file_holds_the_predictions(prudent, small_model, table_file, tmp_path):
@@ -477,7 +479,8 @@ def test_gaps_that_the_model_cannot_fill_are_left_unanswered_on_request(
     refused = prudent("predict", path, "-m", small_model)
     assert refused.code == 3
     assert refused.out == ""
-    assert "drop-rows leaves the answers of such rows empty" in refused.err
+    assert "--missing drop-rows leaves the answers of such rows empty" in refused.err
+    assert "fill" not in refused.err  # that is what it does without being told
     outcome = prudent(
         "predict", path, "-m", small_model, "--missing", "drop-rows", "--keep", "a"
     )
@@ -619,6 +622,8 @@ def test_words_in_a_column_of_numbers_are_refused_in_our_words(
     said = prudent("predict", rows, "-m", tmp_path / "model")
     assert said.code == 3
     assert "column 'size' is text: 'large' at line 2" in said.err
+    # Options of a fit, which certify and monitor do not have, would change nothing.
+    assert said.err.endswith("It has to hold numbers: correct such cells\n")
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,15 @@ from prudent.cli.models import LoadedModel, load_model
 from prudent.cli.options import Missing, names
 from prudent.cli.output import CommandError, ExitCode, note, write_rows
 from prudent.cli.promise import joined
-from prudent.io.errors import TableError, counted, listed, thousands
+from prudent.io.errors import counted, listed, thousands
 
 if TYPE_CHECKING:
     from prudent.io import Preparation, TableSource
 
+#: What to do about cells that a model takes none for.
+NONE_TAKEN = (
+    "The model takes none: --missing drop-rows leaves the answers of such rows empty"
+)
 # A heading or several, and how the columns under them are found.
 Answers = list[tuple[list[str], Callable[[Any], list[Iterable[Any]]]]]
 
@@ -118,21 +122,15 @@ def _checked(
     source: TableSource, preparation: Preparation, missing: Missing
 ) -> Preparation:
     """How the rows are read, after all of them have been looked at."""
+    from prudent.io.preparation import MISSING_ADVICE
+
     loose = replace(preparation, gaps=True)
     if missing == "drop-rows":
         loose.check(source)
         return loose
-    try:
-        fills = preparation.gaps and missing != "error"
-        replace(preparation, gaps=fills).check(source)
-    except TableError as error:
-        if preparation.gaps:  # --missing error
-            raise
-        loose.check(source)  # what else is wrong
-        raise TableError(
-            f"{error}: drop-rows leaves the answers of such rows empty, fill is "
-            "for models whose training table had missing cells, too"
-        ) from error
+    fills = preparation.gaps and missing != "error"
+    advice = MISSING_ADVICE if preparation.gaps else NONE_TAKEN
+    replace(preparation, gaps=fills).check(source, advice)
     return preparation
 
 

@@ -33,6 +33,8 @@ MOST_INSPECTED_WORDS = 1000
 # Rows on which collinear and identifier-like columns are looked for: notes only.
 INSPECTED_ROWS = 20_000
 MISSING_ADVICE = "Use --missing fill or drop-rows"
+# Of a column that is read as numbers, whatever the options say.
+NUMBERS_ADVICE = "It has to hold numbers: correct such cells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,15 @@ class Preparation:
         """Look through a table, all of it, before its features are read.
 
         A TableError names a column that is absent, or that holds text in the place of
-        numbers, infinite or (without `gaps`) missing values, with `advice` on these.
+        numbers, infinite or (without `gaps`) missing values, with `advice` on the last.
         """
         for name in self.names:
             check_column(name, source.names)
         contents, _ = look_through(source, self.columns)
         for cells in contents:
             if cells.text is not None and not cells.column.is_text:
-                raise cells.text.not_numbers()
-        refuse_infinite(contents)
+                raise cells.text.not_numbers(NUMBERS_ADVICE)
+        refuse_infinite(contents, NUMBERS_ADVICE)
         if not self.gaps:
             own = (c for c in contents if c.column.name not in self.beside)
             refuse_missing(own, advice)
@@ -170,16 +172,16 @@ class Cells:
         return bool(alike or self.gaps == self.n_rows)
 
 
-def refuse_infinite(cells: Iterable[Cells]) -> None:
+def refuse_infinite(cells: Iterable[Cells], advice: str = "") -> None:
     """Raise `TableError` if there is an infinite number in some of the columns."""
     for column in cells:
         if column.infinite_place is not None and column.text is None:
             name = column.column.name
+            own = f"Correct the cells or use --drop {typed(name)}"
             raise TableError(
                 f"column {shown(name)} has "
                 f"{counted(column.n_infinite, 'infinite value')} "
-                f"(first at {column.infinite_place()}). Correct the cells or "
-                f"use --drop {typed(name)}"
+                f"(first at {column.infinite_place()}). {advice or own}"
             )
 
 
@@ -320,11 +322,13 @@ class Words:
             "such cells where they stand for none"
         )
 
-    def not_numbers(self) -> TableError:
+    def not_numbers(self, advice: str = "") -> TableError:
         """Say which cell is not a number, and what to do with the column."""
         present, _, where = self._words_among_cells()
         if self.are_decimal_commas:
             advice = "Use --decimal ,"
+        elif advice:
+            pass
         elif len(present) <= FEW_WORDS:
             advice = "Use --categorical onehot (or drop)"
         elif all(count == 1 for count in present.values()):
