@@ -327,6 +327,7 @@ def test_several_promises_are_made_jointly_each_into_its_file(prudent, tmp_path)
     assert [rule.thresholds for rule in rules] == [r.thresholds for r in expected]
     assert [rule.record.get("among") for rule in rules] == [2, None, 2]
     assert rules[1].guarantees[0].confidence is None  # nothing to share
+    assert "chosen among these after a look at the rows" in done.err
     less = [*SCORES, *UNSEEN, "--promise", "error <= 10%", "--promise", "error <= 20%"]
     for more, message in (
         (["-o", files[0]], "name a file for each promise"),
@@ -336,6 +337,7 @@ def test_several_promises_are_made_jointly_each_into_its_file(prudent, tmp_path)
         done = prudent("promise", data, *less, *more)
         assert done.code == (0 if message is None else 2)
         assert message is None or message in done.err
+        assert "on average" not in done.err
     three = [*less, "--promise", "error <= 30%", "--among", "2"]
     done = prudent(
         "promise", data, *three, *("-o", files[0], "-o", files[1], "-o", "3")

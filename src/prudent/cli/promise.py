@@ -238,6 +238,11 @@ def _check_promises(
     parsed = [wish for wish in wanted if wish is not None]
     if len(parsed) < len(wanted):
         raise UsageError("--promise none makes no rule: say what is to be promised")
+    if len(parsed) > 1 and any(wish.confidence is None for wish in parsed):
+        note(
+            "a promise on average is not one of a rule that is chosen among these "
+            "after a look at the rows: for that give --confidence"
+        )
     if among == 1:
         return parsed
     if among < len(wishes):
@@ -372,7 +377,8 @@ def apply(
 ) -> None:
     """Apply a rule to the scores of new rows.
 
-    A row without a score gets the full set, no answer, or an alarm.
+    A row without a score gets the full set, no answer, the label that must not be
+    missed, or an alarm.
     """
     from prudent.io.table import check_column
 
