@@ -20,10 +20,10 @@ def promise() -> list[str]:
 @app.post("/predict")
 def predict(rows: list[dict[str, float | str | None]]) -> list[str | None]:
     """A label for each row, null where the promise does not allow an answer."""
-    table = pa.Table.from_pylist(rows)
     try:
+        table = pa.Table.from_pylist(rows)
         labels = model.predict(table)
-    except ValueError as error:  # a missing column, or words among numbers
+    except (ValueError, TypeError) as error:  # no such column, words among numbers
         raise HTTPException(422, str(error)) from error
     pairs = zip(labels, model.answers(table), strict=True)
     return [str(label) if answered else None for label, answered in pairs]

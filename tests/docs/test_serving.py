@@ -57,5 +57,14 @@ def test_a_missing_column_is_the_fault_of_the_request(service):
     assert "the table has no column" in refused.json()["detail"]
 
 
+@pytest.mark.parametrize("cells", [(1.0, "big"), ("big", 1.0), ("big", "big")])
+def test_a_word_among_numbers_is_the_fault_of_the_request(service, cells):
+    client, _ = service
+    table = csv.read_csv(BUNDLED["breast_cancer"].path).drop_columns(["diagnosis"])
+    (row,) = table.slice(0, 1).to_pylist()
+    refused = client.post("/predict", json=[row | {"mean_area": c} for c in cells])
+    assert refused.status_code == 422
+
+
 def test_the_example_is_short():
     assert len(SERVICE.read_text(encoding="utf-8").splitlines()) <= 32
