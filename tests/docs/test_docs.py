@@ -220,12 +220,22 @@ def test_getting_started_quotes_the_table_of_iris():
 def test_page_of_methods_quotes_the_measured_errors(name):
     rows = _compare_bundled(name, promise="none").rows
     page = (DOCS / "methods.rst").read_text(encoding="utf-8")
+    heads = page.split("   * - table\n")[1].split("\n   * - ")[0]
     quoted = page.split(f"   * - {name},")[1].split("\n   * - ")[0]
+    columns = (re.findall(r"^     - (.*)$", part, re.M) for part in (heads, quoted))
+    cells = dict(zip(*columns, strict=True))
     best = next(row for row in rows if row.is_baseline)
-    assert f"{best.method} {best.error:.3f}" in quoted
-    for row in rows:
-        if not row.is_baseline:
-            assert f"{row.error:.3f}" in quoted
+    assert cells.pop("best baseline") == f"{best.method} {best.error:.3f}"
+    said = {row.method: row for row in rows if not row.is_baseline}
+    assert said.keys() == cells.keys()
+    for method, row in said.items():
+        first, *more = re.split(", |: ", cells[method])
+        assert first == f"{row.error:.3f}", method
+        if method in ("imprecise", "optimistic", "minimax") and more:
+            assert more[-1] == f"{100 * row.sets.undecided:.0f} % undecided", method
+        if method == "minimax":
+            assert more[0] == f"promised {row.worst_own.guarantee.bound:.3f}"
+            assert more[1:-1] in ([row.own_kept], [])
 
 
 def _compare_bundled(name, **options):
