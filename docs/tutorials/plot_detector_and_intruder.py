@@ -27,8 +27,8 @@ train, fresh = train_test_split(X[y == 9], test_size=0.35, random_state=0)
 # The promise
 # -----------
 # The detector learns a score on one part of the rows and sets its threshold on the
-# other part. The false-alarm rate holds on average over such
-# splits, whatever the score, the dimension or the law of the data.
+# other part. The false-alarm rate holds on average over training samples, whatever the
+# score, the dimension or the law of the data.
 detector = LowDensityRejector(false_alarm_rate=0.1, random_state=0).fit(train)
 promise = detector.guarantees_[0]
 print(promise)
@@ -42,7 +42,8 @@ print("verdict:", check.verdict)
 
 # %%
 # With so few rows the interval is wide: such a check can rarely say more than
-# "consistent". More rows to check with, not a better detector, would settle it.
+# "consistent". More rows to check with, not a better detector, would tell the rate of
+# this one; the promise is about the average of many.
 #
 # The intruder picks the digit
 # ----------------------------
@@ -67,8 +68,8 @@ for rate in (0.05, 0.1, 0.2, 0.3):
 # An intruder who knows the rule
 # ------------------------------
 # The nine digits did not try to pass. An adversary who knows the threshold shows the
-# one image that is just accepted, again and again. Against him no threshold helps, and
-# the best answer is randomised. :class:`~prudent.RejectionGame` computes it for a class
+# one image that is just accepted, again and again. Against him the best answer is
+# randomised. :class:`~prudent.RejectionGame` computes it for a class
 # of finitely many events. Here an event is the amount of ink on the paper, in five
 # steps; the intruder must differ from the owner by at least 2 bits.
 ink = np.bincount(train.sum(axis=1).astype(int) // 8)
@@ -96,8 +97,8 @@ print(game.reject(range(len(ink)), key="owner of door 4"))
 # %%
 # What is promised, and what is not
 # ---------------------------------
-# - Promised: the false-alarm rate, for rows exchangeable with the calibration rows. It
-#   breaks when handwriting drifts.
+# - Promised: the false-alarm rate, on average, for rows exchangeable with the
+#   calibration rows. It breaks when handwriting drifts.
 # - Promised under an assumption that cannot be checked from rows: the miss rate of the
 #   game. It holds for intruders at the stated distance and a class that is known; the
 #   counts above are estimates, and the promise says so.
