@@ -64,7 +64,8 @@ print(promise)
 # Put it to work
 # --------------
 # In production images arrive one after the other and labels follow. Here the other half
-# of the images, drawn again and again, is the stream.
+# of the images, drawn again and again, stands for the stream. That is a shift of its
+# own, too small to be seen in what follows: a real stream brings new images.
 rng = np.random.default_rng(0)
 
 
