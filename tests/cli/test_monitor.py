@@ -279,6 +279,13 @@ def test_shares_of_answered_rows_need_no_labels(operator):
     assert 0 < counts()[0] <= min(75, n_answered)
     assert operator.run("labelled.csv", *STATE, "--again").code == 0
     assert counts()[1] == 200
+    # Some labels that came later, in a table of these rows alone.
+    n_wrong_or_right = counts()[0]
+    operator.table("late.csv", n=40, seed=1)
+    outcome = operator.run("late.csv", *STATE, "--no-drift")
+    assert "not watched now: --no-drift, for rows that were seen before" in outcome.out
+    assert counts()[1] == 200
+    assert counts()[0] > n_wrong_or_right
 
 
 def test_labels_of_some_rows(operator):

@@ -163,6 +163,10 @@ def test_exact_guarantee_is_watched_at_the_rank_it_has():
     assert a.e_value == b.e_value
     below = PromiseMonitor(marginal(5, 108, bound=0.05)).update(the_stream())
     assert below.e_value < PromiseMonitor(marginal()).update(the_stream()).e_value
+    # What is kept is the promise, not the larger rate of the rank.
+    for guarantee, verdict in ((by_coin, "consistent"), (by_rank, "kept")):
+        monitor = PromiseMonitor(guarantee).update(5200, n=100_000)
+        assert monitor.verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,8 @@ def monitor(
             f"{model} makes no promise and holds no reference rows. Give --reference",
             ExitCode.MODEL,
         )
-    _say_what_is_not_watched(watching, target, normal)
+    may_be_known = not drift and not again and bool(watching.updates)
+    _say_what_is_not_watched(watching, target, normal, may_be_known=may_be_known)
     if state is not None:
         check_writable(state.with_name(f"{state.name}.part"))
     if loaded.has_seen(data):
@@ -272,9 +273,12 @@ def _compare_with(
 
 
 def _say_what_is_not_watched(
-    watching: Watch, target: str | None, normal: str | None
+    watching: Watch, target: str | None, normal: str | None, *, may_be_known: bool
 ) -> None:
-    """Give the reasons of this run: labels are missing, or what they mean."""
+    """Give the reasons of this run: labels are missing, or what they mean.
+
+    Rows that `may_be_known` were counted already where no labels are needed.
+    """
     from prudent.cli.watching import needs_normal
     from prudent.core.guarantee import needs_labels
 
@@ -285,6 +289,8 @@ def _say_what_is_not_watched(
             promise.reason = "no --target"
         elif normal is None and needs_normal(promise.guarantee):
             promise.reason = "no --normal, the label of ordinary rows"
+        elif may_be_known and not needs_labels(promise.guarantee):
+            promise.reason = "--no-drift, for rows that were seen before"
 
 
 def _count(

@@ -169,7 +169,9 @@ class PromiseMonitor(Watcher):
         """What the rows say: broken for ever, kept now, or consistent."""
         if self.alarm_at_ is not None:
             return "broken"
-        within = log_evidence_within(self._rare, self.n_, self._bets.bound)
+        # Not the bound of the bets, which a rank above the promise makes larger.
+        allowed = self.guarantee.allowed
+        within = log_evidence_within(self._rare, self.n_, allowed)
         return "kept" if within >= -math.log(self.level) else "consistent"
 
     @property
