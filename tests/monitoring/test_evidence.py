@@ -1,6 +1,7 @@
 """Evidence from counts: reference values, quadrature, exact laws."""
 
 import math
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
-from scipy.stats import betabinom, binom
+from scipy.stats import beta, betabinom, binom
 
 from monitoring.exact import alarm_probability, constant, paths, urn
 from prudent.monitoring.bets import (
@@ -231,6 +232,13 @@ def test_the_trap_a_marginal_promise_watched_as_if_conditional(k, m, expected):
         LOG20,
     )
     assert found == pytest.approx(expected, abs=0.006)
+
+
+def test_page_says_how_many_correct_detectors_exceed_a_promise_on_average():
+    page = Path(__file__).parents[2] / "docs" / "user_guide" / "monitoring.rst"
+    words = " ".join(page.read_text(encoding="utf-8").split())
+    exceeding = f"{100 * beta.sf(5 / 109, 5, 104):.0f} %"
+    assert f"({exceeding} for k = 5, m = 108)" in words
 
 
 @pytest.mark.parametrize(("k", "m"), [(1, 19), (5, 108), (3, 3), (2, 5)])
