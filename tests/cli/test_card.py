@@ -666,6 +666,20 @@ class TestMisuse:
         assert message in outcome.err
         assert not (tmp_path / "card.md").exists()
 
+    def test_state_of_promises_that_cannot_be_watched(self, prudent, tmp_path):
+        pd = pytest.importorskip("pandas")
+        table = tmp_path / "new.csv"
+        pd.DataFrame(X, columns=NAMES).assign(y=WORDS).to_csv(table, index=False)
+        full = ConformalClassifier(model="gaussian", method="full")
+        model, state = tmp_path / "full.prudent", tmp_path / "w.json"
+        save(full.fit(pd.DataFrame(X, columns=NAMES), WORDS), model)
+        rows = ("--data", table, "--truth", "y", "--state", state)
+        assert prudent("monitor", model, *rows, "--reference", table).code in (0, 8)
+        outcome = prudent("card", model, "--state", state, "-o", tmp_path / "c.json")
+        assert (outcome.code, outcome.err) == (0, "")
+        card = json.loads((tmp_path / "c.json").read_text())
+        assert card["watched"] == "not watched"
+
     def test_state_of_another_model(self, prudent, files, tmp_path):
         model, new = files
         args = ("--data", new, "--truth", "y", "--state", tmp_path / "w.json")

@@ -309,7 +309,10 @@ def _watched(path: Path, model: Path) -> dict[str, Any]:
         TypeError,
         ValueError,
     ):
-        monitors = [promise["monitor"] for promise in state["promises"]]
+        held = [promise["monitor"] for promise in state["promises"]]
+        monitors = [monitor for monitor in held if monitor is not None]
+        if not monitors:  # on average by an unknown law: nothing can be watched
+            return {}
         broken = any(monitor["alarm_at"] is not None for monitor in monitors)
         dates = [str(update["time"]) for update in state["updates"]]
         return {
