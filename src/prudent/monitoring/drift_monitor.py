@@ -99,18 +99,18 @@ class DriftMonitor(Watcher):
     streams of 8 dependent columns and 10 000 rows raised no more alarms than `level`
     allows. `broken_promises` with one monitor a column holds for any dependence.
 
-    What it sees: a change of the distribution of a column, or of
-    a detector's score. What it does not see: a change of the labels given the
-    features, of the dependence between columns (watch a detector's score for that),
-    changes slower than it learns them (rows before the alarm become reference), and
-    dependence in time that leaves the ranks alone.
+    What it looks for: shifts, spreads and outliers of a column, or of a detector's
+    score. What it does not see: other changes of a column, a change of the labels
+    given the features, of the dependence between columns (watch a detector's score for
+    that), changes slower than it learns them (rows before the alarm become reference),
+    and dependence in time that leaves the ranks alone.
 
     Scores of rows that a model was trained on are no reference; their raw columns are.
     For a detector, `from_detector` takes its calibration scores.
 
-    The position of a new value among m reference values follows an urn whatever their
-    law, so there is no fixed reference to go stale. The monitor takes O(m d)
-    memory and O(d log m) time per row.
+    While new rows are like the reference, the position of a new value among m
+    reference values follows an urn whatever their law. The monitor takes O(m d) memory
+    and O(d log m) time per row.
 
     References
     ----------

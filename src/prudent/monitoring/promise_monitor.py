@@ -96,9 +96,9 @@ class PromiseMonitor(Watcher):
     is chosen by looking at its answer (a review of alarms only).
 
     A promise on average over calibration rows ("false alarm rate at most k/(m+1)") is
-    no bound on the rate of one model: about half of all correctly calibrated
-    detectors exceed it for ever. It is refuted only where both a constant rate and
-    the urn of its law, P(next) = (k + K)/(m + 1 + n), are.
+    no bound on the rate of one model: many correctly calibrated detectors exceed it
+    for ever. It is refuted only where both a constant rate and the urn of its law,
+    P(next) = (k + K)/(m + 1 + n), are.
 
     "rate" places a stake on "it changes now" at every row, "average" uses the counts
     only (both in `prudent.monitoring.bets`). O(1) memory and time per row.
