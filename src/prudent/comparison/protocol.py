@@ -82,8 +82,8 @@ LONGEST_REASON = 300
 PACKAGES = ("prudent", "numpy", "scipy", "scikit-learn")
 # Rows that the picture of decision regions needs, where preprocessing comes first.
 PICTURE_ROWS = 20_000
-# Rows of a table up to which the row "best", which takes as long as all others
-# together, is there without being asked for.
+# Rows of a table up to which the row "best", which fits all others once more in each
+# fold, is there without being asked for.
 MOST_ROWS_FOR_BEST = 2000
 # Arguments of `compare` that are not in the call to get it again, or at its start.
 NOT_REPEATED = {"X", "y", "methods", "baselines", "n_jobs", "time_limit"}
@@ -159,7 +159,7 @@ def compare(
         chosen inside each training part as :class:`~prudent.BestClassifier` does. It
         uses nothing of the table, and so promises at the full `confidence`, and it is
         what is recommended. None: of a promise about at most 2000 rows, where two
-        methods or more are to be chosen from (about twice the time).
+        methods or more are to be chosen from (twice the time or more).
     cv : int, default=5
         Stratified folds, >= 2; lowered to the rows of the largest class. With `time`
         folds that go forward, lowered to the different times less one.

@@ -59,9 +59,9 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
 
     Learns one class. A classifier tells its rows from artificial rows of a known
     density, which estimates the log density of the class; the cut is an order
-    statistic of the scores of held-out rows, so the false-alarm rate holds for any
-    classifier, reference and dimension. Only the power to catch intruders depends
-    on the model.
+    statistic of the scores of held-out rows, so the false-alarm rate holds in any
+    dimension, for any classifier and any reference that was not made from the rows
+    given to `fit`. Only the power to catch intruders depends on the model.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         Artificial rows: half an inflated Gaussian and half normal kernels at the
         rows; the Gaussian alone; uniform on the enlarged bounding box; the paper's
         uniform on occupied grid cells (two or three columns at most). Or an object
-        that knows better what intruders look like (the paper's lenient adversary):
+        that was not made from the rows given to `fit`:
         `sample(n, random_state)` returns n rows in the units of X,
         `log_density(X)` their exact log density, -inf outside its support.
     calibration_size : float, default=0.3
