@@ -116,14 +116,19 @@ def population(
     return scores, fitted.predict(X_rest) != y_rest
 
 
-def measure(name: str, model: str, seed: int) -> dict[str, tuple[float, int]]:
+def measure(
+    scores: NDArray[np.float64],
+    wrong: NDArray[np.bool_],
+    seed: int,
+    n_held_out: int = HELD_OUT,
+    n_draws: int = DRAWS,
+) -> dict[str, tuple[float, int]]:
     """Mean true share answered and number of broken promises of each rule."""
-    scores, wrong = population(name, model, seed)
     rng = np.random.default_rng(seed)
     shares = {rule: [] for rule in RULES}
     broken = dict.fromkeys(RULES, 0)
-    for _ in range(DRAWS):
-        drawn = rng.integers(len(scores), size=HELD_OUT)
+    for _ in range(n_draws):
+        drawn = rng.integers(len(scores), size=n_held_out)
         rows = AnswerScores.of(scores[drawn], wrong[drawn])
         for rule, choose in RULES.items():
             answered = scores > choose(rows)
@@ -145,7 +150,7 @@ def main() -> None:
             found.append([])
             for name in options.sets:
                 try:
-                    found[-1].append(measure(name, model, seed))
+                    found[-1].append(measure(*population(name, model, seed), seed))
                 except (ValueError, np.linalg.LinAlgError) as error:  # few rows
                     reason = str(error).split(".")[0]
                     print(f"{model}, {name}, split {seed}: left out, {reason}")

@@ -46,7 +46,7 @@ OURS, PEER = "prudent, full", "MAPIE, cross, logistic"
 ROWS, SEEDS = (40, 100, 200, 400), 10
 # Place of the size at 90 %, its coverage, the size at 95 %, its coverage in a cell.
 SIZE, COVERAGE, SIZE_95, COVERAGE_95 = range(4)
-#: What stands in the picture, each promising 90 %: method, size, line.
+#: What stands in the picture, with its promise: method, size, line.
 CURVES = {
     "prudent, full: 90 % promised": (OURS, SIZE, "o-"),
     "crepes, split: 90 % promised": ("crepes, split, logistic", SIZE, "s-"),
@@ -116,7 +116,8 @@ def summary(mean: Mapping[Case, Mean], answered: Mapping[int, list[str]]) -> Tab
             "counts where it has enough rows and no method refused a draw (40 rows of "
             "optdigits lack classes).",
             "prudent and crepes promise 90 and 95 %, MAPIE's cross 80 and 90 %. In "
-            "the picture every method is asked for what makes it promise 90 %.",
+            "the picture three lines promise 90 %; the dotted one is MAPIE's cross "
+            "asked for 90 %, which promises 80 %.",
         ),
         [draw(mean, answered)],
     )

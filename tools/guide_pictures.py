@@ -183,8 +183,27 @@ def sets(ax):
     right.set_yticks(range(len(lines)), [""] * len(lines))
 
 
+def answers(ax):
+    """How much more than SGR the boundary answers on each table, by held-out rows."""
+    head, *lines = table("Answered on each table")
+    for held_out, cells, marker, colour in zip(
+        head[1:], list(zip(*lines, strict=True))[1:], "os^", (BLUE, GREY, RED),
+        strict=True,
+    ):  # fmt: skip
+        shares = [[float(part) for part in c.split("/")] for c in cells if "/" in c]
+        more = [ours - theirs for ours, theirs in shares]
+        places = [place for place, cell in enumerate(cells) if "/" in cell]
+        ax.plot(more, places, marker, color=colour, alpha=0.7, label=held_out)
+    ax.figure.set_size_inches(SIZE[0], 4.6)
+    ax.axvline(0, color=GREY, linestyle="--")
+    name_rows(ax, [line[0] for line in lines])
+    ax.set(xlabel="share answered, ours less SGR's, at the same promise")
+    legend_beside(ax)
+
+
 PICTURES = (
     *(certification, monitoring, audits, time, choosing, alarms, sizes, errors, sets),
+    answers,
 )
 
 
