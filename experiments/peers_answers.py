@@ -84,12 +84,13 @@ def summary(found: Mapping[tuple[str, int], Any], n_draws: int) -> Table:
             continue
         shares = {rule: [rules[rule][0] for rules in here] for rule in RULES}
         false = {rule: [rules[rule][1] for rules in here] for rule in RULES}
-        fewer = int(np.sum(np.array(shares[OURS]) < shares[PEER]))
+        difference = np.subtract(shares[OURS], shares[PEER])
+        more, less = int(np.sum(difference > 0)), int(np.sum(difference < 0))
         lines.append(
             (
                 f"{n}, {len(here)} tables",
                 *(f"{np.mean(shares[rule]):.3f}" for rule in RULES),
-                f"{fewer} of {len(here)}",
+                f"{more} / {less}",
                 *(
                     f"{np.mean(false[rule]) / n_draws:.1%}; "
                     f"{max(false[rule])} of {n_draws}"
@@ -101,7 +102,11 @@ def summary(found: Mapping[tuple[str, int], Any], n_draws: int) -> Table:
         f"Answers with at most {RATE:.0%} wrong, at {1 - DELTA:.0%} confidence: "
         "share answered",
         (
-            *("held-out rows", *NAMES.values(), "tables where we answer less than SGR"),
+            *(
+                "held-out rows",
+                *NAMES.values(),
+                "tables where we answer more / less than SGR",
+            ),
             *(f"false: {name}" for name in NAMES.values()),
         ),
         lines,

@@ -140,7 +140,8 @@ def tables(values: Mapping[str, Any]) -> list[Table]:
                 f"Boosting on {TRAINING} rows; sex by race (White, Black, other); "
                 "upper limits of the error, against the rest of the table. A draw "
                 "counts when at least one of the six is below the error there. "
-                "Confidence 95 % allows 1 of 20 where the limits hold at once.",
+                "Confidence 95 % allows 1 of 20 where the limits hold at once, up to "
+                "6 of 20 where each holds alone.",
                 f"fairlearn: upper ends of MetricFrame's intervals of {RESAMPLES} "
                 "bootstrap samples, at the quantile .95 or, to hold at once, 1 - .05 / "
                 "6; one run gives both. certify's hold at once, together with that of "
