@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-NOT_FAMILIES = {"__init__", "dask_chunks", "growth", "ratios", "timing"}
+NOT_FAMILIES = {"__init__", "dask_chunks", "growth", "ratios", "rules", "timing"}
 
 
 def main(families: list[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks import growth
+from benchmarks import growth, ratios
 from pyarrow import parquet
 
 from prudent.cli import main
@@ -98,3 +98,11 @@ def test_commands_of_the_page_run(table, capsys):
 def test_growth_table_is_made_of_the_measurements():
     with growth.TABLE.open(newline="", encoding="utf-8") as stream:
         assert list(csv.reader(stream)) == growth.table()
+
+
+def test_each_benchmark_that_runs_by_default_has_workloads():
+    folder = Path(ratios.__file__).parent
+    families = {path.stem for path in folder.glob("*.py")} - ratios.NOT_FAMILIES
+    for family in families:
+        text = (folder / f"{family}.py").read_text(encoding="utf-8")
+        assert "\ndef workloads(" in text, family
