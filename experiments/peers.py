@@ -105,7 +105,7 @@ Where a peer is better
      - KNN and LOF take a twentieth to a tenth of the time and rank nearly as well
      - ``ConformalDetector``
    * - intruders missed
-     - a kernel density with a held-out cut: 0.453, in an eighth of the time, with the
+     - a kernel density with a held-out cut: 0.453, in a seventh of the time, with the
        same promise and as good a ranking (area under the curve 0.905 for both)
      - ``LowDensityRejector``: 0.507; it may raise no alarm on wine
 
