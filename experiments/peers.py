@@ -102,7 +102,7 @@ Where a peer is better
        in 2 of 20 draws
      - ``certify`` gives limits of shares alone; 0.232 in the mean
    * - time of a detector
-     - KNN and LOF take a twentieth to a tenth of the time and rank nearly as well
+     - KNN and LOF take less than a tenth of the time and rank nearly as well
      - ``ConformalDetector``
    * - intruders missed
      - a kernel density with a held-out cut: 0.453, in a seventh of the time, with the
