@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from prudent.imprecise import lower_expectation, prior_bounds
 
@@ -28,6 +29,20 @@ def test_equals_the_choquet_integral(seed):
     values, radius = rng.normal(size=5), rng.uniform(0, 1.2)
     expected = choquet(values, prior, radius)
     assert lower_expectation(values, prior, radius) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_bounds_of_single_classes_are_looser_from_four_classes_on(n_classes):
+    rng = np.random.default_rng(0)
+    gaps = []
+    for _ in range(50):
+        prior, radius = rng.dirichlet(np.ones(n_classes)), rng.uniform(0, 0.6)
+        values = rng.normal(size=n_classes)
+        box = np.column_stack(prior_bounds(prior, radius))
+        least = linprog(values, A_eq=np.ones((1, n_classes)), b_eq=1, bounds=box).fun
+        gaps.append(lower_expectation(values, prior, radius) - least)
+    assert min(gaps) > -1e-9
+    assert (max(gaps) < 1e-9) == (n_classes < 4)
 
 
 def test_no_radius_is_the_plain_expectation():

@@ -298,7 +298,7 @@ def lower_expectation(
     -----
     Equal to the Choquet integral that Carranza-Alarcon and Destercke (2019), section
     6, use with (46), and to the linear program over all events; the box of
-    single-class bounds (47) would be strictly looser.
+    single-class bounds (47) is the same up to three classes, and looser beyond.
 
     Examples
     --------
