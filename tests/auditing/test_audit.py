@@ -1,5 +1,6 @@
 """`prudent.audit`: exact tests, laws whose truth is known, and what is reported."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -517,6 +518,46 @@ def test_the_worst_case_is_drawn_again_by_its_line(broken):
     assert (row.claims, row.broken) == (1, 1)
     assert again.worst_case == worst
     assert worst.truth > worst.claim.bound
+
+
+def test_the_line_names_what_was_given_where_it_has_no_text_of_its_own():
+    law = Law("skewed", lambda n, rng: (rng.exponential(size=(n, 1)), np.zeros(n)))
+    claim = prudent.Guarantee(quantity="false alarm rate", bound=0.001, sense="<=")
+
+    class Largest:
+        def fit(self, X):
+            self.largest_ = X.max()
+            return self
+
+    def answer(model, X):
+        return X[:, 0] > model.largest_
+
+    given = {"law": law, "claim": claim, "answer": answer}
+    audit = prudent.audit(
+        Largest, claim, answer=answer, laws=law, sizes=(20,), budget=50
+    )
+    worst = audit.worst_case
+    assert worst.line == (
+        "prudent.audit(factory, claim, answer=answer, laws=[law], sizes=(20,), "
+        f"budget=1, random_state={worst.seed})"
+    )
+    again = eval(worst.line, {"prudent": prudent, "factory": Largest, **given})
+    assert again.worst_case == worst
+    # A law of one's own that bears the name of a standard one is not that one.
+    namesake = dataclasses.replace(law, name="line")
+    audit = prudent.audit(
+        Largest, claim, answer=answer, laws=namesake, sizes=(20,), budget=50
+    )
+    assert "laws=[law]" in audit.worst_case.line
+
+
+def test_the_line_is_the_same_from_other_processes(broken):
+    again = prudent.audit(
+        partial(OrderStatistic, "rank one too high"), laws=["line", "six atoms"],
+        sizes=(60, 100), budget=200, n_jobs=2,
+    )  # fmt: skip
+    assert again.worst_case == broken.worst_case
+    assert again.worst_case.line == broken.worst_case.line
 
 
 def test_one_table(broken):

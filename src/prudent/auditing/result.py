@@ -72,11 +72,15 @@ class WorstCase:
     Attributes
     ----------
     law, size, seed : str, int, int
-        Where it was drawn; `line` draws it again.
+        Where it was drawn.
     claim : Guarantee
         The promise of this model.
     truth : float
         Its true rate of violations: of misses for a coverage.
+    line : str
+        A line of Python that makes this draw again, and no other. In it `factory`
+        stands for what was audited; `claim`, `answer` and `law` stand for a claim, a
+        function that answers and a law of your own, where such were given.
     """
 
     law: str
@@ -84,14 +88,7 @@ class WorstCase:
     seed: int
     claim: Guarantee
     truth: float
-
-    @property
-    def line(self) -> str:
-        """A line that makes this draw again, and no other."""
-        return (
-            f"prudent.audit(factory, laws=[{self.law!r}], sizes=({self.size},), "
-            f"budget=1, random_state={self.seed})"
-        )
+    line: str
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain types."""

@@ -44,6 +44,8 @@ MOST_REFUSED = 50
 DEFAULT_SIZES = (20, 60, 200)
 # Share of the level that is spent on stopping early.
 STOPPING_SHARE = 0.1
+# Laws that have a name.
+LAWS = {**STANDARD, **ON_REQUEST}
 
 
 def audit(
@@ -185,6 +187,8 @@ def audit(
         random_state=int(random_state),
     )
     drawn = Parallel(n_jobs=n_jobs)(delayed(trial.drawn)(*cell) for cell in cells)
+    for cell, (law, _) in zip(drawn, cells, strict=True):
+        cell.law = law  # not the copy that another process has made
     return _summary(trial, drawn, level)
 
 
@@ -195,13 +199,12 @@ def _chosen(laws: Any) -> list[Law]:
     is_table = isinstance(laws, tuple) and len(laws) == 2 and hasattr(laws[0], "shape")
     if isinstance(laws, (Law, str)) or is_table:
         laws = [laws]
-    known = {**STANDARD, **ON_REQUEST}
     chosen = []
     for law in laws:
         if isinstance(law, str):
-            if law not in known:
-                raise ValueError(f"no law {law!r}; there are {', '.join(known)}.")
-            chosen.append(known[law])
+            if law not in LAWS:
+                raise ValueError(f"no law {law!r}; there are {', '.join(LAWS)}.")
+            chosen.append(LAWS[law])
         elif isinstance(law, Law):
             chosen.append(law)
         else:
@@ -418,7 +421,7 @@ def _summary(trial: Trial, cells: list[Cell], level: float) -> Audit:
         verdict=verdict,
         rows=tuple(rows),
         outside=tuple(_row(*pair, _p_value(*pair), False) for pair in outside),
-        worst_case=_worst(broken or inside),
+        worst_case=_worst(trial, broken or inside),
         refusals=dict(refusals.most_common()),
         level=level,
         budget=trial.budget,
@@ -466,7 +469,7 @@ def _row(cell: Cell, tally: Tally, p_value: float, is_refuted: bool) -> AuditRow
     )
 
 
-def _worst(rows: list[tuple[Cell, Tally]]) -> WorstCase | None:
+def _worst(trial: Trial, rows: list[tuple[Cell, Tally]]) -> WorstCase | None:
     """The smallest failing draw; among those of one size, the one furthest beyond."""
     worst = [(cell, tally.worst()) for cell, tally in rows]
     beyond = [(cell, draw) for cell, draw in worst if draw.excess > 0]
@@ -479,4 +482,19 @@ def _worst(rows: list[tuple[Cell, Tally]]) -> WorstCase | None:
         seed=draw.seed,
         claim=draw.claim,
         truth=draw.rate,
+        line=_line(trial, cell, draw.seed),
     )
+
+
+def _line(trial: Trial, cell: Cell, seed: int) -> str:
+    """The call that makes one draw again, with names for what has no text."""
+    given = ["factory"]
+    if trial.claim is not None:
+        given.append("claim")
+    if trial.answer is not None:
+        text = repr(trial.answer) if isinstance(trial.answer, str) else "answer"
+        given.append(f"answer={text}")
+    is_named = LAWS.get(cell.law.name) is cell.law
+    law = repr(cell.law.name) if is_named else "law"
+    given += [f"laws=[{law}]", f"sizes=({cell.size},)", "budget=1"]
+    return f"prudent.audit({', '.join(given)}, random_state={seed})"
