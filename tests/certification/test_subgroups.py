@@ -180,6 +180,31 @@ def test_small_cells_are_named_with_the_rows_they_need():
     assert model.cells_ == ["site=1", "site=0"]
 
 
+def test_where_nothing_is_answered_the_warning_counts_every_cell():
+    X, sides = np.zeros((40, 2)), np.arange(40) % 2
+
+    def site(rows):
+        return np.column_stack([sides[: len(rows)] == 0, sides[: len(rows)] == 1])
+
+    few = SelectiveClassifier(
+        FrozenEstimator(_Given()), error_rate=0.1, subgroups=site
+    )
+    with pytest.warns(PrudentWarning) as caught:
+        few.fit(X, np.ones(40, dtype=int))
+    assert "subgroup 0 (20 held-out rows, needs 29)" in str(caught[0].message)
+    assert not few.cells_
+    # Rows enough for both at the root of the confidence, but the labels are wrong.
+    wrong = clone(few).set_params(error_rate=0.2)
+    with pytest.warns(PrudentWarning) as caught:
+        wrong.fit(X, np.ones(40, dtype=int))
+    assert str(caught[0].message) == (
+        "SelectiveClassifier: no threshold certifies an error rate <= 0.2 in any of "
+        "the 2 parts that subgroups make, with confidence 0.95 for all of them, on 40 "
+        "held-out rows; nothing is answered."
+    )
+    assert not wrong.answers(X).any()
+
+
 def test_class_errors_by_subgroup_of_a_table():
     frame, y = _table(3000)
     model = NeymanPearsonClassifier(

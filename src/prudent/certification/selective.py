@@ -407,13 +407,6 @@ class SelectiveClassifier(HeldOutClassifier):
                 "held-out rows, because scores are equal or rows are few; nothing is "
                 "promised."
             )
-        if self.error_rate is not None and self.n_answered_ == 0:
-            fewest = fewest_rows(self.error_rate, self.confidence)
-            return (
-                f"no threshold certifies an error rate <= {self.error_rate:g} with "
-                f"confidence {self.confidence:g} on {n} held-out rows (at least "
-                f"{fewest} rows without an error are needed); nothing is answered."
-            )
         if isinstance(rule.calibration, CellErrors):
             assert self.error_rate is not None
             small = rule.calibration.too_small(self.error_rate)
@@ -426,6 +419,20 @@ class SelectiveClassifier(HeldOutClassifier):
                     "too few rows to prove the error rate, never answered: "
                     f"{named_first(named)}."
                 )
+            if self.n_answered_ == 0:
+                return (
+                    f"no threshold certifies an error rate <= {self.error_rate:g} in "
+                    f"any of the {len(rule.cells)} parts that subgroups make, with "
+                    f"confidence {self.confidence:g} for all of them, on {n} held-out "
+                    "rows; nothing is answered."
+                )
+        elif self.error_rate is not None and self.n_answered_ == 0:
+            fewest = fewest_rows(self.error_rate, self.confidence)
+            return (
+                f"no threshold certifies an error rate <= {self.error_rate:g} with "
+                f"confidence {self.confidence:g} on {n} held-out rows (at least "
+                f"{fewest} rows without an error are needed); nothing is answered."
+            )
         elif self.answered_share is not None:
             share, alone = float(self.answered_share), self.error_rate is None
             reason = unproved_share(rule, share, alone=alone)
