@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from prudent import Guarantee
 from prudent.core.binomial import mean_rank, upper_limit
+from prudent.core.rows import fewest_to_hold_out, held_out_count
 from prudent.evaluation.promising import (
     fewest_held_out,
     rows_needed,
@@ -323,13 +324,24 @@ def test_rows_needed_for_the_example_of_eleven_methods():
     assert needs.label == "malignant"
     # Half of a training part of so many rows are 267 in 99 of 100 draws.
     trained = math.floor(0.8 * needs.rows)
-    assert binom.sf(266, trained, 0.5) >= 0.985
-    assert binom.sf(266, trained - 10, 0.5) < 0.99
+    assert binom.sf(266, trained, 0.5) >= 0.99
+    assert binom.sf(266, trained - 1, 0.5) < 0.99
 
 
 def test_rows_needed_in_all_are_held_out_by_count():
     wish = parse_promise("error <= 5%")
-    assert rows_needed(wish, None, n_methods=1, n_folds=5).rows == math.ceil(197 / 0.8)
+    needs = rows_needed(wish, None, n_methods=1, n_folds=5)
+    assert (needs.held_out, needs.to_fit, needs.rows) == (59, 194, 243)
+    # Each of the five training parts of 243 rows, and none of those of 242.
+    assert [n - math.ceil(n / 5) for n in (242, 243)] == [193, 194]
+
+
+def test_no_smaller_table_holds_out_so_many():
+    for share in (0.1, 0.3, 0.5, 0.7, 0.9):
+        for held_out in range(1, 400):
+            n = fewest_to_hold_out(held_out, share)
+            assert held_out_count(n, share) >= held_out
+            assert n == 2 or held_out_count(n - 1, share) < held_out
 
 
 @pytest.mark.parametrize(

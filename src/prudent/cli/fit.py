@@ -405,6 +405,7 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
     small for any promise gets every label, and has no say in this.
     """
     from prudent.core.binomial import fewest_rows
+    from prudent.core.rows import fewest_to_hold_out
     from prudent.evaluation.promising import SPLIT_SHARE, fewest_held_out
 
     certain = wish if wish.confidence else wish.confident(CONFIDENCE)
@@ -421,8 +422,9 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
         f"{_at_once(certain)} needs {{}} rows{rarest}, and there are "
         f"{thousands(n_rows)}"
     )
-    if wish.confidence and SPLIT_SHARE * n_rows < least:
-        needed = thousands(math.ceil(least / SPLIT_SHARE))
+    enough = fewest_to_hold_out(least, SPLIT_SHARE)
+    if wish.confidence and n_rows < enough:
+        needed = thousands(enough)
         raise CommandError(
             f"{wish.text!r} {needs.format(needed)}. Ask for a lower --confidence, give "
             "more rows, or promise it on --average",

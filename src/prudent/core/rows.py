@@ -188,6 +188,14 @@ def held_out_count(n: int, share: float) -> int:
     return min(max(math.ceil(share * n), 1), n - 1)
 
 
+def fewest_to_hold_out(held_out: int, share: float) -> int:
+    """Least number of rows of which `held_out_count` holds out so many."""
+    n = math.ceil(held_out / share) + 1
+    while n > 2 and held_out_count(n - 1, share) >= held_out:
+        n -= 1
+    return n
+
+
 def hold_out(
     n_rows: int,
     share: float,

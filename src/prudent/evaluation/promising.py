@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import fewest_to_hold_out
 from prudent.core.types import IntArray
 from prudent.estimator_tools.labelled_rows import in_front
 from prudent.estimator_tools.subgroups import SubgroupsOption
@@ -192,10 +193,10 @@ def rows_needed(
     """
     share = held_out_share(wish) if holds_out else 1.0
     held_out = fewest_held_out(wish, n_methods, label, n_subgroups)
-    trained = math.ceil(held_out / share)
+    trained = fewest_to_hold_out(held_out, share) if holds_out else held_out
     if label is not None and share < 1:
         while bdtr(held_out - 1, trained, share) > RARELY:
-            trained += 1 + trained // 100
+            trained += 1
     rows = math.ceil(trained / (1 - 1 / n_folds))
     if forward:
         rows = trained * (n_folds + 1)
