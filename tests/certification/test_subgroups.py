@@ -186,9 +186,7 @@ def test_where_nothing_is_answered_the_warning_counts_every_cell():
     def site(rows):
         return np.column_stack([sides[: len(rows)] == 0, sides[: len(rows)] == 1])
 
-    few = SelectiveClassifier(
-        FrozenEstimator(_Given()), error_rate=0.1, subgroups=site
-    )
+    few = SelectiveClassifier(FrozenEstimator(_Given()), error_rate=0.1, subgroups=site)
     with pytest.warns(PrudentWarning) as caught:
         few.fit(X, np.ones(40, dtype=int))
     assert "subgroup 0 (20 held-out rows, needs 29)" in str(caught[0].message)

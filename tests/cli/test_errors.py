@@ -20,6 +20,23 @@ def failing(monkeypatch):
     return fail_with
 
 
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("No such option '--powr'.", "No such option '--powr'. Try"),
+        ("Did you mean '--power'?", "Did you mean '--power'? Try"),
+        ("Missing argument", "Missing argument. Try"),
+    ],
+)
+def test_a_usage_error_ends_once(prudent, failing, sentence, told):
+    error = RuntimeError()
+    error.format_message = lambda: sentence
+    failing(error)
+    outcome = prudent("describe", "iris")
+    assert outcome.code == 2
+    assert outcome.err == f"prudent: error: {told} prudent describe --help\n"
+
+
 def test_memory_is_a_limit(prudent, failing):
     failing(MemoryError())
     outcome = prudent("describe", "iris")

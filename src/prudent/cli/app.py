@@ -161,6 +161,11 @@ def _explained(error: Exception, command: str) -> tuple[str, ExitCode]:
     usage = getattr(error, "format_message", None)  # errors that typer raises itself
     if usage is not None:
         words = " ".join(word for word in ("prudent", command, "--help") if word)
-        return f"{usage().rstrip('.')}. Try {words}", ExitCode.USAGE
+        sentence = usage()
+        if not sentence.endswith(
+            (".", "?")
+        ):  # some versions of typer ask "Did you mean"
+            sentence += "."
+        return f"{sentence} Try {words}", ExitCode.USAGE
     what = f"{type(error).__name__}: {str(error).rstrip('.')}"
     return f"{what}. Run again with --debug", ExitCode.ALL_FAILED

@@ -21,6 +21,7 @@ proves it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -200,6 +201,11 @@ def vysochanskij_petunin(kappa: float) -> float:
     """
     c = chebyshev(kappa)
     return max(4 * c / 9, (4 * c - 1) / 3)
+
+
+def worst_error(laws: Laws) -> Callable[[float], float]:
+    """The largest probability of any of these laws, as a function of kappa."""
+    return chebyshev if laws == "any" else vysochanskij_petunin
 
 
 def certified_radius(

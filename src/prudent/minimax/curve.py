@@ -45,6 +45,8 @@ def shares(tau: float) -> tuple[float, float]:
     return (large, small) if tau >= 0 else (small, large)
 
 
+#: Largest error of a class whose mean lies so many standard deviations from the plane.
+WorstCaseError = Callable[[float], float]
 #: P = a'Sx a, Q = a'Sy a and R = a'Sx M^-1 Sy a at a logit.
 CurvePoint = tuple[float, float, float]
 
@@ -281,16 +283,18 @@ class ParetoCurve:
             return (-math.inf if at_start else math.inf), 1
         return balanced_logit(self.point, balance, balance.start)
 
-    def cheapest(self, balance: Balance, costs: tuple[float, float]) -> float:
-        """Logit that minimises max(cx err_x, cy err_y), err = 1 / (1 + kappa^2).
+    def cheapest(
+        self, balance: Balance, costs: tuple[float, float], error: WorstCaseError
+    ) -> float:
+        """Logit that minimises max(cx error(kx), cy error(ky)).
 
         Along the curve the first rises and the second falls: where they meet, or at the
         end where one stays the larger.
         """
 
         def advantage(tau: float) -> float:
-            x, y = (max(k, 0.0) for k in balance.robust(*self.kappas(tau)))
-            return math.log(costs[0] / costs[1] * (1 + y * y) / (1 + x * x))
+            x, y = balance.robust(*self.kappas(tau))
+            return math.log(costs[0] / costs[1] * (error(x) / error(y)))
 
         if advantage(-math.inf) >= 0 or advantage(-MAX_LOGIT) >= 0:
             return -math.inf
@@ -298,16 +302,16 @@ class ParetoCurve:
             return math.inf
         return float(brentq(advantage, -MAX_LOGIT, MAX_LOGIT, xtol=1e-14, rtol=1e-14))
 
-    def best_mean(self, balance: Balance, prior: float) -> float:
-        """Logit that maximises prior A(kx) + (1 - prior) A(ky), A(k) = k^2/(1 + k^2).
+    def best_mean(self, balance: Balance, prior: float, error: WorstCaseError) -> float:
+        """Logit that minimises prior error(kx) + (1 - prior) error(ky).
 
-        The value may have up to five stationary points, so a grid brackets them all
-        and each bracket is refined.
+        The value may have up to five stationary points for 1 / (1 + kappa^2), so a grid
+        brackets them all and each bracket is refined.
         """
 
         def loss(tau: float) -> float:
-            x, y = (max(k, 0.0) for k in balance.robust(*self.achieved(tau)))
-            return prior / (1 + x * x) + (1 - prior) / (1 + y * y)
+            x, y = balance.robust(*self.achieved(tau))
+            return prior * error(x) + (1 - prior) * error(y)
 
         grid = np.linspace(-MAX_LOGIT / 2, MAX_LOGIT / 2, 513)
         values = np.array([loss(tau) for tau in grid])

@@ -104,7 +104,8 @@ default="empirical"
         Laws that the bounds cover: any with the moments of a class, or those that are
         unimodal along the normal of each plane (their density rises to one peak and
         falls after it), which cuts a bound c = 1 / (1 + kappa^2) to 4 c / 9, or to
-        (4 c - 1) / 3 where that is more. The planes are the same.
+        (4 c - 1) / 3 where that is more. ``objective="minimax"`` gives the same planes
+        for both; the other two weigh the errors of these laws.
     on_degenerate : {"raise", "warn"}, default="raise"
         For classes with the same mean: raise, or predict the heavier one.
     random_state : int, RandomState or None, default=None

@@ -31,11 +31,15 @@ from prudent.minimax.certificate import (
     ClassMargin,
     Laws,
     certified_exit_probability,
-    chebyshev,
-    vysochanskij_petunin,
+    worst_error,
 )
 from prudent.minimax.classification.model import Model
-from prudent.minimax.curve import ACCEPTED_GAP, Balance, ParetoCurve
+from prudent.minimax.curve import (
+    ACCEPTED_GAP,
+    Balance,
+    ParetoCurve,
+    WorstCaseError,
+)
 from prudent.minimax.kernel import Span
 from prudent.minimax.radii import (
     NO_RADII,
@@ -112,7 +116,7 @@ def learn(
     classes, covariances, kept = _classes(
         own, rows, covariance, used, prior, is_linear=span is None
     )
-    duels = solve_duels(classes, objective, costs, constant_if_coinciding)
+    duels = solve_duels(classes, objective, costs, laws, constant_if_coinciding)
     # A null direction of estimated covariances: kappa is infinite, by definition.
     proves_nothing = estimated and any(duel.is_separable for duel in duels)
     errors = class_errors(classes, duels, bound, laws, certified=not proves_nothing)
@@ -310,7 +314,7 @@ class Duel:
 
     def exact_errors(self, laws: Laws = "any") -> tuple[float, float]:
         """Worst-case errors of the plane in exact arithmetic."""
-        bound = chebyshev if laws == "any" else vysochanskij_petunin
+        bound = worst_error(laws)
         return bound(self.class_kappa[0]), bound(self.class_kappa[1])
 
     @property
@@ -400,17 +404,20 @@ def solve_duels(
     classes: Classes,
     objective: Objective,
     costs: FloatArray | None,
+    laws: Laws,
     constant_if_coinciding: bool,
 ) -> tuple[Duel, ...]:
     """Solve the duel of every pair k < l of classes, in lexicographic order.
 
     `costs` (K, K) weight an error of the row's class against the column's, for "cost".
+    `laws` are those whose errors "cost" and "mean" weigh; for "minimax", which balances
+    standard deviations, they make no difference.
     With `constant_if_coinciding` the class of larger prior wins where two means
     coincide, with kappa 0, instead of a DegenerateDataError.
     """
     duels = []
     for k, l in itertools.combinations(range(len(classes.mean)), 2):
-        choose = _choice(classes.prior, objective, costs, k, l)
+        choose = _choice(classes.prior, objective, costs, worst_error(laws), k, l)
         try:
             duels.append(_solve_duel(classes, k, l, choose))
         except SingularCovarianceError:
@@ -428,21 +435,26 @@ def solve_duels(
 
 
 def _choice(
-    prior: FloatArray, objective: Objective, costs: FloatArray | None, k: int, l: int
+    prior: FloatArray,
+    objective: Objective,
+    costs: FloatArray | None,
+    error: WorstCaseError,
+    k: int,
+    l: int,
 ) -> Choice | None:
     """What an objective other than "minimax" picks from the curve of a pair.
 
-    "cost" balances the weighted worst cases c / (1 + kappa^2) of both classes, "mean"
-    maximises their mean accuracy by the shares of their priors.
+    "cost" makes the larger of both weighted worst-case errors least, "mean" their mean
+    by the shares of the priors.
     """
     if costs is not None:
         own = float(costs[l, k]), float(costs[k, l])
-        return lambda curve, balance: curve.cheapest(balance, own)
+        return lambda curve, balance: curve.cheapest(balance, own, error)
     if objective == "minimax":
         return None
     both = float(prior[l] + prior[k])
     share = float(prior[l]) / both if both > 0 else 0.5
-    return lambda curve, balance: curve.best_mean(balance, share)
+    return lambda curve, balance: curve.best_mean(balance, share, error)
 
 
 def _solve_duel(classes: Classes, k: int, l: int, choose: Choice | None) -> Duel:
