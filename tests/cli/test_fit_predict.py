@@ -159,6 +159,24 @@ def test_confidence_is_that_of_all_classes_at_once(prudent, tmp_path):
             assert promise.evidence["rank"] == rank
 
 
+def test_rows_that_suffice_for_a_confidence_are_counted_as_they_are_held_out(
+    prudent, tmp_path
+):
+    """66 of 217 rows are held out and prove it, 65 of 216 do not; 29 of 94, and of 93."""
+    path, table = tmp_path / "model.prudent", tmp_path / "iris.csv"
+    asked = ("--method", "lda", "-o", path, "--promise", "coverage >= 90%")
+    outcome = prudent("fit", "iris", *asked, "--confidence", "0.999")
+    assert "needs 217 rows, and there are 150" in outcome.err
+    iris = load_iris(as_frame=True).frame.sample(94, random_state=0)
+    for frame, code in ((iris, 0), (iris[1:], 6)):
+        frame.to_csv(table, index=False)
+        outcome = prudent(
+            *("fit", table, "--target", "target"), *asked, "--confidence", "0.95"
+        )
+        assert outcome.code == code, outcome.err
+    assert load(path).guarantees_[0].evidence["calibration rows"] == 29
+
+
 def test_confidence_is_never_ignored(prudent, tmp_path):
     path = tmp_path / "model.prudent"
     fit = ("fit", "iris", "--method", "lda", "-o", path)

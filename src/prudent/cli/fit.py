@@ -422,7 +422,10 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
         f"{_at_once(certain)} needs {{}} rows{rarest}, and there are "
         f"{thousands(n_rows)}"
     )
-    enough = fewest_to_hold_out(least, SPLIT_SHARE)
+    # Of a part a share is held out in the mean, of all rows by count.
+    enough = math.ceil(least / SPLIT_SHARE)
+    if not (wish.by_class or wish.subgroups):
+        enough = fewest_to_hold_out(least, SPLIT_SHARE)
     if wish.confidence and n_rows < enough:
         needed = thousands(enough)
         raise CommandError(
