@@ -162,7 +162,7 @@ def test_confidence_is_that_of_all_classes_at_once(prudent, tmp_path):
 def test_rows_that_suffice_for_a_confidence_are_counted_as_they_are_held_out(
     prudent, tmp_path
 ):
-    """66 of 217 rows are held out and prove it, 65 of 216 do not; 29 of 94, and of 93."""
+    """66 of 217 rows are held out and prove it, 65 of 216 do not; so 29 of 94."""
     path, table = tmp_path / "model.prudent", tmp_path / "iris.csv"
     asked = ("--method", "lda", "-o", path, "--promise", "coverage >= 90%")
     outcome = prudent("fit", "iris", *asked, "--confidence", "0.999")
