@@ -307,7 +307,8 @@ class OptimisticScoreClassifier(
     The mean and covariance of a class are estimates. Around them lies a ball of
     moments that the data do not rule out. A row is scored for each class by the
     moments of its ball that explain the row best (the optimistic score), and by
-    those that explain it worst. Radius 0 is quadratic discriminant analysis.
+    those that explain it worst. With radius 0 and ``threshold="bayes"`` it is quadratic
+    discriminant analysis.
 
     Parameters
     ----------
@@ -329,7 +330,7 @@ class OptimisticScoreClassifier(
         Nominal level of a radius taken from data, in (0, 1).
     radius_scale : float or None, default=None
         Factor >= 0 of a radius taken from data. None is 1, and 0.1 in
-        `predict_set`, where whole balls leave nearly every row undecided.
+        `predict_set`, where whole balls may leave every row undecided.
     covariance : {"ledoit_wolf", "empirical", "oas", "pooled"}, float or covariance \
 estimator, default="ledoit_wolf"
         Nominal covariance, shrunk on the correlation scale. "pooled" is one for all

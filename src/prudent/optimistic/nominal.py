@@ -51,8 +51,8 @@ def moment_divergence(
     -------
     float
         (mu - m)' Sigma^-1 (mu - m) + tr(S Sigma^-1) - log det(S Sigma^-1) - d,
-        twice the Kullback-Leibler divergence of N(mu, Sigma) from N(m, S). At
-        least 0, without unit (Nguyen, Si and Blanchet 2020, Definition 2.1).
+        twice the Kullback-Leibler divergence KL(N(m, S) || N(mu, Sigma)). At least
+        0, without unit (Nguyen, Si and Blanchet 2020, Definition 2.1).
 
     Raises
     ------
