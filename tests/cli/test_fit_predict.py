@@ -119,6 +119,50 @@ def test_a_promise_that_cannot_be_made_writes_no_model(prudent, table_file, tmp_
     assert not path.exists()
 
 
+def gappy_iris(table_file):
+    """Rows of iris with a gap in every tenth cell."""
+    X, y = load_iris(return_X_y=True)
+    gone = np.random.default_rng(0).random(X.shape) < 0.1
+    lines = [
+        ",".join(
+            ["" if g else f"{x}" for x, g in zip(row, gaps, strict=True)] + ["abc"[k]]
+        )
+        for row, gaps, k in zip(X, gone, y, strict=True)
+    ]
+    return table_file("\n".join(["p,q,r,s,y", *lines]) + "\n")
+
+
+@pytest.mark.parametrize("asked", ["auto", "full", "cross"])
+def test_what_fills_gaps_is_inside_conformal_prediction_without_a_wish(
+    prudent, table_file, tmp_path, asked
+):
+    path, table = tmp_path / "m.prudent", gappy_iris(table_file)
+    outcome = prudent(
+        *("fit", table, "--target", "y", "--method", "conformal"),
+        *("--param", f"method={asked}", "-o", path),
+    )
+    assert "exchangeable with the calibration rows" in outcome.out
+    assert "preparation" in dict(load(path).estimator_.steps)
+    assert prudent("predict", table, "-m", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "select"), [(gappy_iris, ()), (lambda _: "iris", ("--select", "cv"))]
+)
+def test_rows_that_were_learned_from_before_promise_nothing(
+    prudent, table_file, tmp_path, rows, select
+):
+    path = tmp_path / "m.prudent"
+    fit = ("fit", "--method", "calibrated", "--param", "stopping=holdout", "-o", path)
+    whole = prudent(*fit, "iris")
+    assert "The error rate is at most" in whole.out
+    table = rows(table_file)
+    target = () if table == "iris" else ("--target", "y")
+    outcome = prudent(*fit, table, *target, *select)
+    assert "No promise." in outcome.out
+    assert "no promise by rows held out" in outcome.err
+
+
 def test_a_promise_on_average_is_that_of_compare(prudent, tmp_path):
     decided = {}
     for option in ((), ("--average",)):

@@ -466,6 +466,7 @@ def _plain(
     from prudent.estimator_tools import fit_inside, matched_by_name, remember_rows
     from prudent.estimator_tools.held_out import remember_blocks, table_keys
     from prudent.estimator_tools.labelled_rows import in_front
+    from prudent.evaluation.promising import is_full_conformal, learned_inside
 
     by_moments = chosen_by is None and hasattr(estimator, "fit_moments")
     columns, notes = table_columns(surveyed.preparation), list[Any]()
@@ -485,6 +486,13 @@ def _plain(
         remember_blocks(model, notes)
         return _all_rows(surveyed), model
     training, preparation, rows_in_words = read()
+    if preparation is not None and is_full_conformal(estimator):
+        model = learned_inside(estimator, preparation)
+        model.set_params(estimator=matched_by_name(columns, model.estimator))
+        with native_output_left_out():
+            groups = training.groups
+            fit_inside(model, training.frame, training.y, groups=groups)
+        return rows_in_words, model
     model = matched_by_name(columns, in_front(preparation, estimator))
     if by_moments and preparation is not None:
         # What fills and encodes is learned from these rows, the method from all.
@@ -500,8 +508,22 @@ def _plain(
         with native_output_left_out():
             times, groups = training.times, training.groups
             fit_inside(model, frame, y, groups=groups, time=times)
+    if preparation is not None or chosen_by is not None:
+        _leave_out_void(last_step(model))
     remember_rows(model, frame, warn=False)
     return rows_in_words, model
+
+
+def _leave_out_void(method: Any) -> None:
+    """Take promises by rows away where these rows were learned from before."""
+    promises = getattr(method, "guarantees_", ())
+    kept = tuple(p for p in promises if p.confidence is None and not p.average_over)
+    if len(kept) < len(promises):
+        method.guarantees_ = kept
+        note(
+            "no promise by rows held out: what fills gaps, encodes text or was chosen "
+            "by --select has learned from them, too"
+        )
 
 
 def _selected(model: Any, method: Method, X: Any, y: Any) -> Any:

@@ -274,6 +274,23 @@ def affordable(estimator: Any, counts: IntArray, *, split: bool) -> Any:
     return estimator
 
 
+def learned_inside(estimator: Any, preparation: Any) -> Any:
+    """Conformal prediction by a model of its own, with what is learned in front inside.
+
+    What was learned from the training rows treats a new row otherwise than these. So
+    rows that nothing is learned from rank.
+    """
+    inner = clone(estimator).set_params(
+        method="full",
+        condition=None,
+        subgroups=None,
+        ties="conservative",
+        confidence=None,
+    )
+    whole = in_front(preparation, inner)
+    return clone(estimator).set_params(estimator=whole, method="split")
+
+
 def is_full_conformal(estimator: Any) -> bool:
     """Whether this is conformal prediction by a model of its own."""
     return hasattr(estimator, "p_values") and getattr(estimator, "estimator", 0) is None
