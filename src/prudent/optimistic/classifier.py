@@ -307,8 +307,8 @@ class OptimisticScoreClassifier(
     The mean and covariance of a class are estimates. Around them lies a ball of
     moments that the data do not rule out. A row is scored for each class by the
     moments of its ball that explain the row best (the optimistic score), and by
-    those that explain it worst. With radius 0 and ``threshold="bayes"`` it is quadratic
-    discriminant analysis.
+    those that explain it worst. With Gaussian scores, radius 0 and
+    ``threshold="bayes"`` it is quadratic discriminant analysis.
 
     Parameters
     ----------
@@ -538,7 +538,7 @@ n_floored_eigenvalues_, guarantees_
 
     Notes
     -----
-    Sets use the chosen radii too: these make good decisions and are mostly too large
+    Sets use the chosen radii too: these are chosen for decisions and may be too large
     for sets. The chosen score is optimistic, like every tuned score: judge the result
     on other data.
 

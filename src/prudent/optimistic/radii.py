@@ -529,7 +529,7 @@ def bootstrap_radius(
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> float:
-    """Radius as a quantile of the divergence of resampled moments from the nominal.
+    """Radius as a quantile of the divergence of the nominal moments from resampled.
 
     Parameters
     ----------
