@@ -170,3 +170,16 @@ def test_stopping_rules_take_missing_cells(stopping):
         family="diag", stopping=stopping, max_iter=8, random_state=0
     ).fit(X, y)
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("stopping", ["cv", "none"])
+def test_none_in_a_list_is_a_missing_cell(stopping):
+    X = [[None, 1.0], [2, 3.0], [1, None], [4, 1], [0, 3], [2, 2.0]] * 3
+    y = [0, 1] * 9
+    model = RiskCalibratedClassifier(family="diag", stopping=stopping, random_state=0)
+    ours = model.fit(X, y).predict_proba(X)
+    theirs = model.fit(np.array(X, dtype=float), y).predict_proba(X)
+    np.testing.assert_array_equal(ours, theirs)
+    for other in ("a", float("inf")):
+        with pytest.raises(ValueError, match="could not convert|infinity"):
+            model.fit([[other, 1.0], *X[1:]], y)

@@ -602,6 +602,8 @@ default="closed_form"
             # Missing numbers pass where the family knows what to do with them.
             passes = isinstance(self.family, str) and self.method != "gd"
             finite: Any = "allow-nan" if passes else True
+            if isinstance(X, list):
+                X = np.asarray(X)  # with None among the numbers: made NaN below
             rows = validate_data(self, X, reset=reset, ensure_all_finite=finite)
             if reset:
                 self._reader = Reader(np.zeros(rows.shape[1], dtype=np.bool_))
