@@ -163,6 +163,19 @@ def test_rows_that_were_learned_from_before_promise_nothing(
     assert "no promise by rows held out" in outcome.err
 
 
+@pytest.mark.parametrize("method", ["rejection", "prudent.BestClassifier"])
+def test_a_promise_that_its_parts_make_goes_with_what_was_learned_before(
+    prudent, table_file, tmp_path, method
+):
+    path = tmp_path / "m.prudent"
+    fit = ("fit", "--method", method, "-o", path)
+    assert "No promise." not in prudent(*fit, "iris").out
+    outcome = prudent(*fit, gappy_iris(table_file), "--target", "y")
+    assert "No promise." in outcome.out
+    assert "no promise by rows held out" in outcome.err
+    assert not load(path).guarantees_
+
+
 def test_a_promise_on_average_is_that_of_compare(prudent, tmp_path):
     decided = {}
     for option in ((), ("--average",)):
