@@ -31,6 +31,26 @@ def search(form, field, radius, floor=-np.inf, enough=np.inf, max_nodes=10**6):
     return lower, upper, nodes, best
 
 
+@pytest.mark.parametrize("climb", [ascend, ascend.py_func])
+def test_an_ascent_that_rounding_leads_in_circles_ends(climb):
+    """Pulls that are 0 but for rounding: one sign is flipped to and fro."""
+    form = np.array(
+        [
+            [2.6954995192504744e-07, 7.94138377214025e-07, 7.355782281487363e-08],
+            [7.94138377214025e-07, 2.339661935237476e-06, 2.1671341294783e-07],
+            [7.355782281487363e-08, 2.1671341294783e-07, 2.007328607785798e-08],
+        ]
+    )
+    field = np.array(
+        [7.865138097613306e-06, 6.302594563837434e-06, 3.16831108069827e-06]
+    )
+    radius, vertex = 10.915001868419235, np.array([-1.0, -1.0, 1.0])
+    linear, quadratic = climb(form, field, radius, vertex, np.zeros(3))
+    assert set(np.abs(vertex)) == {1.0}
+    assert linear == pytest.approx(field @ vertex)
+    assert quadratic == pytest.approx(vertex @ form @ vertex)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_maximum_equals_all_vertices(seed):
     form, field, radius = random_form(seed)

@@ -67,6 +67,7 @@ _GAP = 1e-12  # of a minimum solved to the end, plus its rounding
 _ROUNDING = 1e-15
 _RELATIVE = 1e-6  # accuracy of a critical value
 _ABSOLUTE = 1e-7
+_LONGEST_STRIDE = 2**40  # of tolerances, more than any value has; an integer ends
 _IMPROVEMENTS = 12
 
 
@@ -598,5 +599,5 @@ def _critical(
                 unanswered = 1
             better, _ = _joins_at_point(forms, wide, narrow, b)
             joined = max(out, min(probe, better))
-            stride *= 4
+            stride = min(4 * stride, _LONGEST_STRIDE)
     return joined, unanswered

@@ -35,6 +35,7 @@ SIGN, PULL, REACHES, NODE_POINT, GRADIENT = 0, 1, 2, 3, 4  # in the stack of a s
 
 _DESCENT_SWEEPS = 15.0
 _RELAXATION_SWEEPS = 12
+_ASCENT_SWEEPS = 100
 _RELATIVE_GAP = 1e-10  # between the bounds of a maximum searched to the end
 _RIDGE = 1e-15  # of the trace: keeps a free block solvable
 
@@ -219,7 +220,9 @@ def ascend(
     """Flip single signs of a vertex as long as phi grows.
 
     phi(s) = field's + (radius / 2) s' coupling s; `image` becomes coupling @ vertex.
-    Returns field'vertex and vertex' coupling vertex.
+    Returns field'vertex and vertex' coupling vertex. Any vertex is a valid answer, and
+    where rounding decides what grows, signs would be flipped to and fro for ever: the
+    sweeps are limited.
     """
     n = len(field)
     for i in range(n):
@@ -227,8 +230,7 @@ def ascend(
         for j in range(n):
             total += coupling[i, j] * vertex[j]
         image[i] = total
-    improved = True
-    while improved:
+    for _ in range(_ASCENT_SWEEPS):
         improved = False
         for i in range(n):
             pull = field[i] + radius * (image[i] - coupling[i, i] * vertex[i])
@@ -238,6 +240,8 @@ def ascend(
                 for j in range(n):
                     image[j] += change * coupling[i, j]
                 improved = True
+        if not improved:
+            break
     linear = 0.0
     quadratic = 0.0
     for i in range(n):
