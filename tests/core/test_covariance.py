@@ -2,8 +2,13 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from prudent import ClassMoments
+from prudent import (
+    ClassMoments,
+    ImpreciseDiscriminantAnalysis,
+    MinimaxProbabilityClassifier,
+)
 from prudent.core.linalg import (
     check_not_indefinite,
     check_positive_definite,
@@ -243,3 +248,36 @@ def test_rules_have_names():
     assert rule_name("oas") == "oas"
     assert rule_name(0.25) == "shrinkage 0.25"
     assert rule_name(np.cov) == "cov"
+
+
+@pytest.mark.parametrize("rule", ["oas", "ledoit_wolf"])
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+@pytest.mark.parametrize("power", [340, 400, -340, -400])
+def test_shrinkage_does_not_depend_on_the_units(rule, covariance_type, power):
+    """Squares of the covariances, and fourth powers of the rows, leave the range."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 4)) @ rng.normal(size=(4, 4)), np.arange(40) % 2
+    model = ImpreciseDiscriminantAnalysis(
+        covariance=rule, covariance_type=covariance_type, scale=None
+    )
+    expected = clone(model).fit(X, y).covariances_
+    found = model.fit(X * 2.0**power, y).covariances_
+    np.testing.assert_allclose(found / 2.0**power / 2.0**power, expected, rtol=1e-12)
+    if rule == "oas":
+        plane = MinimaxProbabilityClassifier(covariance=rule)
+        expected = clone(plane).fit(X, y).covariances_
+        found = plane.fit(X * 2.0**power, y).covariances_
+        found = found / 2.0**power / 2.0**power
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [(340, r"beyond 1e\+75, whose powers overflow"), (-340, "fourth powers underflow")],
+)
+def test_fourth_powers_out_of_range_are_refused(power, words):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 4)) * 2.0**power, np.arange(40) % 2
+    model = MinimaxProbabilityClassifier(covariance="ledoit_wolf")
+    with pytest.raises(ValueError, match=words):
+        model.fit(X, y)

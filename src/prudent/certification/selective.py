@@ -422,7 +422,7 @@ class SelectiveClassifier(HeldOutClassifier):
             if self.n_answered_ == 0:
                 return (
                     f"no threshold certifies an error rate <= {self.error_rate:g} in "
-                    f"any of the {len(rule.cells)} parts that subgroups make, with "
+                    f"any of the {len(self.cells_)} parts that subgroups make, with "
                     f"confidence {self.confidence:g} for all of them, on {n} held-out "
                     "rows; nothing is answered."
                 )

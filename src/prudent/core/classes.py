@@ -19,6 +19,7 @@ from prudent.exceptions import DegenerateDataError
 PRIOR_TOLERANCE = 1e-8
 # A column whose mean is not below the first cannot vary by less than the second.
 TINY, TINY_VARIATION = 1e-129, 1e-290
+TINY_FOR_FOURTH = 1e-70
 
 
 def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
@@ -90,6 +91,13 @@ def check_not_tiny(moments: ClassMoments) -> None:
         raise ValueError(
             f"column {int(np.flatnonzero(lost)[0])} of X holds values below "
             f"{TINY:g}, whose squares underflow: rescale it."
+        )
+    tiny = size.max() < TINY_FOR_FOURTH
+    tiny &= 0 < moments.variation.max() < TINY_FOR_FOURTH**2
+    if moments.fourth is not None and tiny:
+        raise ValueError(
+            f"all values of X are below {TINY_FOR_FOURTH:g}, whose fourth powers "
+            "underflow: rescale them."
         )
 
 

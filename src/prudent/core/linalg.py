@@ -525,9 +525,8 @@ def oas_shrinkage(weight: FloatArray, scatter: FloatArray) -> FloatArray:
     ((W + 1)(al - mu^2 / d))), and 1 where the denominator is 0. Chen, Wiesel, Eldar
     and Hero (2010), IEEE Transactions on Signal Processing 58, equation 23.
     """
-    C = scatter / weight[:, None, None]
+    C, mu, _ = _in_own_units(scatter / weight[:, None, None])
     n_features = C.shape[-1]
-    mu = np.trace(C, axis1=1, axis2=2) / n_features
     al = (C * C).mean(axis=(1, 2))
     numerator = al + mu**2
     denominator = (weight + 1) * (al - mu**2 / n_features)
@@ -544,11 +543,21 @@ def ledoit_wolf_shrinkage(
     beta = (f / W - fro) / (d W), a = max(0, min(beta, delta)) / delta, and 0 where
     delta = 0. Ledoit and Wolf (2004), Journal of Multivariate Analysis 88.
     """
-    C = scatter / weight[:, None, None]
+    C, mu, unit = _in_own_units(scatter / weight[:, None, None])
     n_features = C.shape[-1]
-    mu = np.trace(C, axis1=1, axis2=2) / n_features
     fro = (C * C).sum(axis=(1, 2))
     delta = (fro - n_features * mu**2) / n_features
-    beta = (fourth / weight - fro) / (n_features * weight)
+    beta = (fourth / unit / unit / weight - fro) / (n_features * weight)
     a = np.maximum(0.0, np.minimum(beta, delta))
     return np.divide(a, delta, out=np.zeros_like(mu), where=delta > 0)
+
+
+def _in_own_units(C: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Matrices whose mean variance is about 1, that variance, and the units, (K,).
+
+    Units are powers of two, so that no digit changes, and squares of no scale of the
+    features over- or underflow.
+    """
+    mu = np.trace(C, axis1=1, axis2=2) / C.shape[-1]
+    unit = np.ldexp(1.0, np.frexp(np.where(mu > 0, mu, 1.0))[1])
+    return C / unit[:, None, None], mu / unit, unit

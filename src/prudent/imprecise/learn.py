@@ -92,9 +92,10 @@ def _centred(
     return Block(scaled - mean[block.codes], block.codes, block.weight)
 
 
-def _fourth_moments(block: Block, n_classes: int) -> FloatArray:
-    """Sums of w |z|^4 of centred rows, class by class, (K,)."""
-    fourth = np.square(np.einsum("ij,ij->i", block.X, block.X))
+def _fourth_moments(block: Block, n_classes: int, unit: float) -> FloatArray:
+    """Sums of w |z / unit|^4 of centred rows, class by class, (K,)."""
+    rows = block.X / unit
+    fourth = np.square(np.einsum("ij,ij->i", rows, rows))
     if block.weight is not None:
         fourth *= block.weight
     sums = np.bincount(block.codes, fourth, minlength=n_classes)
@@ -141,9 +142,12 @@ def class_covariances(
         )
     diagonal = covariance_type == "diag"
     kept = np.eye(n_features) if diagonal else 1.0
-    fourth = None
+    fourth, unit = None, 1.0
     if rule == "ledoit_wolf" and rows is not None:
-        fourth = np.sum(rows.map(_fourth_moments, n_classes), axis=0)
+        # A power of two changes no digit, and fourth powers stay in range.
+        spread = np.sqrt(classes.variation.max() / classes.weight.sum())
+        unit = float(np.ldexp(1.0, np.frexp(spread)[1]))
+        fourth = np.sum(rows.map(_fourth_moments, n_classes, unit), axis=0)
 
     def estimated(groups: ClassMoments, rule: CovarianceRule) -> FloatArray:
         in_common = len(groups.weight) < n_classes
@@ -162,12 +166,12 @@ def class_covariances(
         matrices = estimate_covariances(
             rule,
             groups.weight,
-            groups.scatter,
+            groups.scatter / unit / unit,
             divisor=groups.weight - (n_classes if in_common else 1),
             fourth=sums,
             rows_of=rows_of,
         )
-        return matrices * kept
+        return matrices * unit * unit * kept
 
     groups = _in_common(classes) if covariance_type == "tied" else classes
     if rule == "auto":
