@@ -30,7 +30,7 @@ SETS = ("adult", "magic", "pulsar", "satellite", "wall_following", "letter_recog
 #: Share of the rows that limits and Venn-Abers hold out.
 HELD_OUT = 0.3
 MOST_SCORED = 4000
-#: What the guide quotes, by rows and column; Brier scores, and the width of limits.
+#: What an earlier run gave, by rows and column; Brier scores, and the width of limits.
 PRINTED = {
     200: {"isotonic": 0.093, "estimator": 0.108, "frequency": 0.122, "width": 0.47},
     500: {"isotonic": 0.072, "estimator": 0.083, "frequency": 0.085, "width": 0.27},
@@ -137,7 +137,7 @@ def table(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table, each figure beside the one of the guide."""
+    """Print the table, each figure beside the one of an earlier run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default="200,500,2000")
     parser.add_argument("--draws", type=int, default=1)
