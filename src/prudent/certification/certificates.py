@@ -289,9 +289,9 @@ def certify_thresholds(
     With v of m rows on one side of a threshold, the limit is
     betaincinv(v + 1, m - v, 1 - g), that of Clopper and Pearson at the level g of
     `prudent.core.binomial.simultaneous_level`: with m uniform numbers in order,
-    P(U_(i) > betaincinv(i, m + 1 - i, 1 - g) for some i) is the level. It is 1.6 to
-    2.3 times as far from the measured rate as the limit of a single threshold. The
-    level is shared by the claims: see :class:`prudent.ThresholdBands`.
+    P(U_(i) > betaincinv(i, m + 1 - i, 1 - g) for some i) is the level. Of more than
+    2048 rows some v are rounded up. The level is shared by the claims: see
+    :class:`prudent.ThresholdBands`.
 
     References
     ----------
