@@ -37,6 +37,23 @@ def test_critical_values_reproduce_the_sets(seed):
             np.testing.assert_array_equal(kept[clear], (critical <= c)[clear])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_critical_values_of_a_row_that_is_the_mean_of_several_classes(seed):
+    """As where columns are discrete: their lower bounds fall with c^2 alone."""
+    for boxes in models(seed):
+        mean = boxes.mean.copy()
+        mean[1:] = mean[1]
+        boxes = boxes._replace(mean=mean)
+        points, constants = mean[1:2], -0.5 * boxes.log_determinants
+        posed = boxes.posed(constants, constants, 10**6)
+        critical, _ = posed.critical(points)
+        assert np.isfinite(critical).all()
+        for c in np.geomspace(0.01, 1000, 25):
+            kept, _ = posed.keep(points, c)
+            clear = np.abs(critical - c) > 2e-6 * critical + 2e-7
+            np.testing.assert_array_equal(kept[clear], (critical <= c)[clear])
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_critical_values_are_sharp(seed):
     for boxes in models(seed):

@@ -490,19 +490,20 @@ def _descend(forms: FloatArray, wide: FloatArray, narrow: FloatArray, b: int) ->
     """Upper bound of the critical value of class b.
 
     The vertex of its rival and its own point are improved where the two bounds cross,
-    until the crossing stays.
+    until the crossing stays. Rivals whose centre is the row cross nowhere before they
+    have a vertex, so that each of them gets one first.
     """
     for a in range(narrow.shape[1]):
         know(forms, wide, narrow, a, 0.0, WITH_FIELD)
     joins, a = _joins(narrow, b, narrow[SLOPE, b], narrow[REACH, b])
-    for _ in range(_IMPROVEMENTS):
+    for _ in range(_IMPROVEMENTS + narrow.shape[1]):
         if a < 0:
             break
         at = joins if joins < math.inf else 1.0
         know(forms, wide, narrow, a, at, WITH_VERTEX)
         improve_point(forms, wide, narrow, b, at, -math.inf, math.inf)
         earlier, a = _joins_at_point(forms, wide, narrow, b)
-        settled = earlier >= joins * (1.0 - 0.1 * _RELATIVE)
+        settled = math.inf > earlier >= joins * (1.0 - 0.1 * _RELATIVE)
         joins = min(joins, earlier)
         if settled:
             break
