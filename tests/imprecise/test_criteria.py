@@ -128,6 +128,23 @@ def test_e_admissible_is_found_by_sampling_the_weights():
         assert (optimal[admissible[i]] > 0).sum() >= admissible[i].sum() - 1
 
 
+@pytest.mark.parametrize("radius", [0.0, 0.01])
+@pytest.mark.parametrize("spread", [2.0, 16.0, 40.0, 700.0, 1e5])
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_e_admissible_wherever_likelihoods_lie_and_in_any_unit(radius, spread, unit):
+    """The third decision is undominated, and one of the others is always cheaper."""
+    costs = unit * np.array([[0.0, 1.0, 0.6], [1.0, 0.0, 0.6], [1.0, 1.0, 0.6]])
+    prior = np.array([0.4, 0.4, 0.2])
+    lower = np.full((1, 3), -spread)
+    upper = np.zeros((1, 3))
+    lower[:, 2] = upper[:, 2] = -spread - 10
+    credal = CredalSet(lower, upper, prior, radius)
+    maximal = ~credal.dominance_by_cost(costs).any(axis=1)
+    assert maximal.tolist() == [[True, True, True]]
+    admissible = credal.e_admissible(costs, maximal)
+    assert admissible.tolist() == [[True, True, False]]
+
+
 def test_e_admissible_equals_maximality_for_zero_one_costs():
     lower, upper = random_bounds(8, n=40, k=3)
     maximal = upper >= lower.max(axis=1, keepdims=True)

@@ -6,7 +6,7 @@ exponentiated relative to their largest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -142,25 +142,36 @@ class CredalSet:
 
     def _largest_mean(self, cost: FloatArray) -> FloatArray:
         """Largest posterior expectation (n,) of a cost (K,)."""
+        mean: FloatArray = self._dearest(cost) @ cost
+        return mean
+
+    def _dearest(self, cost: FloatArray) -> FloatArray:
+        """The posteriors (n, K) with the largest expectation of a cost (K,)."""
         if self.radius == 0.0:  # heavy where dear, light where cheap: best of all cuts
             precise = log_probabilities(self.prior)
             rank = np.argsort(np.argsort(cost, kind="stable"))
-            cuts = [
-                softmax(np.where(rank < cut, self.lower, self.upper) + precise, axis=1)
-                @ cost
-                for cut in range(len(cost) + 1)
-            ]
-            return np.max(cuts, axis=0)
+            cuts = np.stack(
+                [
+                    softmax(np.where(rank < cut, self.lower, self.upper) + precise, 1)
+                    for cut in range(len(cost) + 1)
+                ]
+            )
+            best = (cuts @ cost).argmax(axis=0)
+            return cuts[best, np.arange(len(best))]
         # Dinkelbach: the best model for the excess over a level raises the level.
-        level = np.full(len(self.lower), cost.min())
+        level = np.full(len(self.lower), -np.inf)
+        dearest = np.full_like(self.lower, np.nan)
+        excess = np.tile(cost - cost.min(), (len(self.lower), 1))
         for _ in range(_STEPS):
-            excess = cost - level[:, None]
             bounds = np.where(excess > 0, self.upper, self.lower)
-            raised = softmax(self._log_weights(-excess, bounds), axis=1) @ cost
-            if (raised <= level).all():
+            posterior = softmax(self._log_weights(-excess, bounds), axis=1)
+            mean = posterior @ cost
+            raised = mean > level
+            if not raised.any():
                 break
-            level = np.maximum(level, raised)
-        return level
+            level, dearest[raised] = np.maximum(level, mean), posterior[raised]
+            excess = cost - level[:, None]
+        return dearest
 
     def e_admissible(
         self, costs: FloatArray | None, candidates: BoolArray
@@ -169,8 +180,7 @@ class CredalSet:
 
         Candidates are maximal decisions; no other can be E-admissible. Under 0-1 costs
         (None), b is kept when the mass that the others must lose, so that none is more
-        probable than b at its best, is within the radius; else by one linear program a
-        row and candidate.
+        probable than b at its best, is within the radius; else by `_is_admissible`.
         """
         kept = candidates.copy()
         if costs is None:
@@ -184,47 +194,42 @@ class CredalSet:
                 kept[:, b] &= surplus.sum(axis=1) <= self.radius + TIE
             return kept
         for i in np.flatnonzero(candidates.sum(axis=1) > 1):
-            ends = np.stack([self.lower[i], self.upper[i]])
-            light, heavy = np.exp(ends - self.upper[i].max())
+            row = replace(self, lower=self.lower[[i]], upper=self.upper[[i]])
             for d in np.flatnonzero(candidates[i]):
-                excess = (costs[:, [d]] - costs).T
-                kept[i, d] = self._is_feasible(excess, light, heavy)
+                gains = np.delete(costs[:, [d]] - costs, d, axis=1).T
+                kept[i, d] = row._is_admissible(gains / (np.abs(gains).max() or 1.0))
         return kept
 
-    def _is_feasible(
-        self, excess: FloatArray, light: FloatArray, heavy: FloatArray
-    ) -> bool:
-        """Is there a prior pi in the ball and w in pi [light, heavy], excess w <= 0?
+    def _is_admissible(self, gains: FloatArray) -> bool:
+        """Is there a posterior of the only row under which no rival gains on average?
 
-        Unknowns are w and, unless the prior is precise, what each probability gains and
-        loses.
+        `gains` (n_rivals, K) in [-1, 1] are those of deciding a rival instead. If there
+        is none, some mixture of the rivals gains under every posterior, since these are
+        a convex set. Mixtures and the posteriors that are worst for them are found in
+        turn: probabilities, so that likelihoods may be as far apart as they like.
         """
-        prior, size, n_rivals = self.prior, len(self.prior), len(excess)
-        if self.radius == 0.0:
-            box = np.stack([light * prior, heavy * prior], axis=1)
-            answer = linprog(np.zeros(size), excess, np.zeros(n_rivals), bounds=box)
-            return bool(answer.status != 2)  # 2: infeasible
-        identity, none = np.eye(size), np.zeros((n_rivals, size))
-        low, high = np.diag(light), np.diag(heavy)
-        gained, lost = np.ones((1, size)), np.zeros((1, size))
-        at_most = np.block(
-            [
-                [excess, none, none],
-                [-identity, low, -low],
-                [identity, -high, high],
-                [lost, gained, lost],
-            ]
-        )
-        limits = np.concatenate([np.zeros(n_rivals), -light * prior, heavy * prior])
-        answer = linprog(
-            np.zeros(3 * size),
-            at_most,
-            np.append(limits, self.radius),
-            np.block([[lost, gained, -gained]]),
-            np.zeros(1),
-            bounds=[(0.0, None)] * (2 * size) + [(0.0, mass) for mass in prior],
-        )
-        return bool(answer.status != 2)
+        worst = np.concatenate([self._dearest(-gain) for gain in gains])
+        n_rivals = len(gains)
+        for _ in range(_STEPS):
+            # The mixture with the largest of the least gains at the posteriors found.
+            answer = linprog(
+                np.append(np.zeros(n_rivals), -1.0),
+                np.column_stack([-worst @ gains.T, np.ones(len(worst))]),
+                np.zeros(len(worst)),
+                np.append(np.ones(n_rivals), 0.0)[None],
+                np.ones(1),
+                bounds=[(0.0, None)] * n_rivals + [(None, None)],
+            )
+            most = -float(answer.fun)
+            if most <= TIE:
+                return True
+            gain = answer.x[:n_rivals] @ gains
+            posterior = self._dearest(-gain)
+            least = float(posterior[0] @ gain)
+            if least > TIE or least >= most - TIE:
+                return least <= TIE
+            worst = np.concatenate([worst, posterior])
+        return True
 
 
 # --- the total-variation ball round a prior, (44)-(46) --------------------------------
