@@ -79,9 +79,9 @@ def audit(
         alarms, and `fit` gets no labels. None: by what the promise is about.
     laws : "standard", Law, list or (X, y), default="standard"
         Laws, names of standard laws, or tables: the rows of a table are a population,
-        from which training rows are drawn with replacement. Laws that are named or
-        given are run even where they break an assumption of the promise, and are then
-        reported apart.
+        from which training rows are drawn with replacement. Laws in a list, and laws
+        of your own, are run even where they break an assumption of the promise, and
+        are then reported apart.
     budget : int, default=400
         Most draws for each law and size.
     level : float, default=0.01
