@@ -162,9 +162,8 @@ def _explained(error: Exception, command: str) -> tuple[str, ExitCode]:
     if usage is not None:
         words = " ".join(word for word in ("prudent", command, "--help") if word)
         sentence = usage()
-        if not sentence.endswith(
-            (".", "?")
-        ):  # some versions of typer ask "Did you mean"
+        # Some versions of typer end with a question: "Did you mean".
+        if not sentence.endswith((".", "?")):
             sentence += "."
         return f"{sentence} Try {words}", ExitCode.USAGE
     what = f"{type(error).__name__}: {str(error).rstrip('.')}"

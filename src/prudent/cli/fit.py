@@ -516,16 +516,14 @@ def _plain(
 
 def _leave_out_void(method: Any) -> None:
     """Take promises by rows away where these rows were learned from before."""
-    makers = [method]
-    if isinstance(getattr(type(method), "guarantees_", None), property):
-        # What it promises is what its parts promise.
-        makers = getattr(method, "rejectors_", None) or [method.model_]
-    before = method.guarantees_ if hasattr(method, "guarantees_") else ()
-    for maker in makers if before else ():
+    before = getattr(method, "guarantees_", ())
+    if not before:
+        return
+    for maker in getattr(method, "_promising_parts", (method,)):
         maker.guarantees_ = tuple(
             p for p in maker.guarantees_ if p.confidence is None and not p.average_over
         )
-    if before and len(method.guarantees_) < len(before):
+    if len(method.guarantees_) < len(before):
         note(
             "no promise by rows held out: what fills gaps, encodes text or was chosen "
             "by --select has learned from them, too"

@@ -881,13 +881,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
                 # What it warns of has been said, and it need keep no groups together.
                 warnings.simplefilter("ignore", PrudentWarning)
                 given = {}
-                estimator = clone(self).set_params(
-                    method="full",
-                    condition=None,
-                    subgroups=None,
-                    ties="conservative",
-                    confidence=None,
-                )
+                estimator = scoring_model(self)
             if (y == y[0]).all():
                 estimator, kind = DummyClassifier(strategy="prior"), "probability"
             fitted = fit_inside(clone(estimator), X, y, **given)
@@ -996,3 +990,17 @@ def share_model(fitted: ConformalClassifier, other: ConformalClassifier) -> None
     drawn_alike = isinstance(other.random_state, int) and settings[0] == settings[1]
     if fitted.method_ == other.method == SPLIT and drawn_alike:
         other._twin = fitted
+
+
+def scoring_model(classifier: ConformalClassifier) -> ConformalClassifier:
+    """Full prediction that gives the scores of split prediction without an estimator.
+
+    Not fitted; of the settings those that say how rows rank are left out.
+    """
+    return clone(classifier).set_params(
+        method="full",
+        condition=None,
+        subgroups=None,
+        ties="conservative",
+        confidence=None,
+    )

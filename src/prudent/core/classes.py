@@ -19,6 +19,7 @@ from prudent.exceptions import DegenerateDataError
 PRIOR_TOLERANCE = 1e-8
 # A column whose mean is not below the first cannot vary by less than the second.
 TINY, TINY_VARIATION = 1e-129, 1e-290
+# Fourth powers of smaller numbers lose digits, or are 0.
 TINY_FOR_FOURTH = 1e-70
 
 
@@ -83,7 +84,7 @@ def varying_features(moments: ClassMoments) -> IntArray:
 
 
 def check_not_tiny(moments: ClassMoments) -> None:
-    """Raise for a column whose numbers are so small that their squares are lost."""
+    """Raise for numbers so small that the squares or fourth powers used are lost."""
     size = np.abs(moments.mean).max(axis=0)
     lost = (moments.variation < TINY_VARIATION).all(axis=0)
     lost &= (size > 0) & (size < TINY)
@@ -92,9 +93,11 @@ def check_not_tiny(moments: ClassMoments) -> None:
             f"column {int(np.flatnonzero(lost)[0])} of X holds values below "
             f"{TINY:g}, whose squares underflow: rescale it."
         )
-    tiny = size.max() < TINY_FOR_FOURTH
-    tiny &= 0 < moments.variation.max() < TINY_FOR_FOURTH**2
-    if moments.fourth is not None and tiny:
+    if (
+        moments.fourth is not None
+        and size.max() < TINY_FOR_FOURTH
+        and 0 < moments.variation.max() < TINY_FOR_FOURTH**2
+    ):
         raise ValueError(
             f"all values of X are below {TINY_FOR_FOURTH:g}, whose fourth powers "
             "underflow: rescale them."

@@ -244,6 +244,12 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     @property
+    def _promising_parts(self) -> tuple[Any, ...]:
+        """The models of which `guarantees_` are."""
+        check_is_fitted(self)
+        return (self.model_,)
+
+    @property
     def guarantees_(self) -> tuple[Guarantee, ...]:
         """What `model_` promises; the evidence counts the candidates."""
         check_is_fitted(self)

@@ -133,6 +133,11 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
         ).fit(X)
 
     @property
+    def _promising_parts(self) -> tuple[Any, ...]:
+        """The detectors of which `guarantees_` are."""
+        return tuple(self.rejectors_)
+
+    @property
     def guarantees_(self) -> tuple[Guarantee, ...]:
         """False-alarm promises of the rejectors, each with its class as scope."""
         return tuple(

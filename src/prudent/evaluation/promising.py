@@ -280,14 +280,9 @@ def learned_inside(estimator: Any, preparation: Any) -> Any:
     What was learned from the training rows treats a new row otherwise than these. So
     rows that nothing is learned from rank.
     """
-    inner = clone(estimator).set_params(
-        method="full",
-        condition=None,
-        subgroups=None,
-        ties="conservative",
-        confidence=None,
-    )
-    whole = in_front(preparation, inner)
+    from prudent.conformal.classifier import scoring_model
+
+    whole = in_front(preparation, scoring_model(estimator))
     return clone(estimator).set_params(estimator=whole, method="split")
 
 
