@@ -239,6 +239,13 @@ def with_gap():
             "--among is for promises with a confidence",
         ),
         (
+            table(200, wrong=9.0),
+            [*FILES["judge"][0], "--keep-scores", "--promise", "error <= 20%", *UNSEEN],
+            2,
+            "--keep-scores: a rule of kind 'answers' keeps no scores of calibration "
+            "rows. Leave it out",
+        ),
+        (
             table(60),
             ["--truth", "wahr", *SCORES[2:], "--promise", "coverage >= 90%", *UNSEEN],
             3,

@@ -141,6 +141,33 @@ def test_alarms_are_certified_and_watched_by_ordinary_rows(made, prudent, tmp_pa
     assert prudent("monitor", path, "--data", data, *arguments).code == 7
 
 
+@pytest.mark.parametrize("compared", [False, True])
+def test_rows_without_a_number_for_a_score_are_watched_as_the_strangest(
+    compared, made, prudent, tmp_path
+):
+    path, columns = made("anomaly", "--keep-scores"), table(200, seed=4)
+    arguments = [path, "--json", "-", "--data"]
+    if compared:
+        reference = write(tmp_path / "reference.csv", table(300, seed=5))
+        arguments = ["--reference", reference, *arguments]
+
+    def watched(odd):
+        data = write(
+            tmp_path / "new.csv",
+            {**columns, "odd": [*odd, *columns["odd"][len(odd) :]]},
+        )
+        done = prudent("monitor", *arguments, data)
+        return done, json.loads(done.out or "{}").get("drift")
+
+    for cells in ([""] * 3, ["inf"] * 3, ["-inf", "", "inf"]):
+        done, drift = watched(cells)
+        assert done.code == 0, done.err
+        assert drift["verdict"] == "none seen"
+    done, drift = watched([""] * 100)
+    assert done.code == 8, done.err
+    assert drift["verdict"] == "drift"
+
+
 def test_a_watched_rule_is_known_by_its_file(made, prudent, tmp_path):
     path, state = made("judge"), tmp_path / "state.json"
     week = write(tmp_path / "week.csv", table(200, seed=5))

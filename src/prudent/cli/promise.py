@@ -196,10 +196,12 @@ def promise(
             "seed": seed,
         },
     }
-    for rule, output in zip(rules, outputs, strict=True):
+    rules = tuple(_recorded(rule, record, excluded) for rule in rules)
+    with ending("--keep-scores: {}. Leave it out", ExitCode.USAGE):
+        texts = [rule.to_json(keep_scores=keep_scores) for rule in rules]
+    for rule, text, output in zip(rules, texts, outputs, strict=True):
         _note_on_errors(rule)
-        rule = _recorded(rule, record, excluded)
-        write_whole(output, rule.to_json(keep_scores=keep_scores) + "\n")
+        write_whole(output, text + "\n")
         print(f"{counted(len(values), 'row')} of {data} make {output}")
         _say_promised(rule.guarantees)
     if excluded:

@@ -108,8 +108,11 @@ class LoadedRule:
     def calibration_scores_(self) -> FloatArray | None:
         """Scores that a rule about alarms has kept, low where strange."""
         kept = getattr(self.rule.calibration, "scores", None)
-        is_one_score = self.rule.kind == "alarms" and kept is not None
-        return kept.sorted[0] if is_one_score else None  # type: ignore[union-attr]
+        if self.rule.kind != "alarms" or kept is None:
+            return None
+        from prudent.cli.watching import for_ranks
+
+        return for_ranks(kept.sorted[0])
 
     def has_seen(self, data: str) -> bool:
         """Whether DATA is the very table that made the rule."""
@@ -200,9 +203,14 @@ class LoadedRule:
         )
 
     def calibrated_scores(self, frame: pa.Table) -> FloatArray:
-        """Scores on the scale of `calibration_scores_`."""
+        """Scores on the scale of `calibration_scores_`, all of them finite.
+
+        A row without a score, which is an alarm, is as strange as can be.
+        """
+        from prudent.cli.watching import for_ranks
+
         scores = self.codes(frame)[:, 0]
-        return -scores if self.rule.strange == "high" else scores
+        return for_ranks(-scores if self.rule.strange == "high" else scores)
 
     def _words(self, frame: pa.Table, name: str | None) -> NDArray[Any] | None:
         """A column of text; each distinct word is made once."""

@@ -89,7 +89,7 @@ class Watch:
         rows = np.random.default_rng(self.seed).permutation(len(X))
         kept = np.sort(rows[:MOST_REFERENCE_ROWS])
         self.drift = DriftMonitor(level=self.level, random_state=self.seed)
-        self.drift.fit(without_missing(X[kept]))
+        self.drift.fit(for_ranks(X[kept]))
         self.reference = digest
         return len(kept)
 
@@ -100,7 +100,7 @@ class Watch:
         """
         if self.drift is not None and len(codes):
             own_scores, n_before = self.reference is None, self.drift.n_
-            self.drift.update(X if own_scores else without_missing(codes))
+            self.drift.update(X if own_scores else for_ranks(codes))
             if self.drift.alarm_at_ is not None and self.drift_row is None:
                 self.drift_row = start + self.drift.alarm_at_ - n_before
 
@@ -278,9 +278,9 @@ def needs_normal(guarantee: Guarantee) -> bool:
     return guarantee.quantity in ALARMS and guarantee.scope is None
 
 
-def without_missing(X: FloatArray) -> FloatArray:
-    """Rows for ranks: a missing cell ranks below all others."""
-    return np.where(np.isnan(X), MISSING, X)
+def for_ranks(X: FloatArray) -> FloatArray:
+    """Finite numbers that rank as the cells do: a missing one below all others."""
+    return np.clip(np.where(np.isnan(X), MISSING, X), MISSING, -MISSING)
 
 
 def _refused(guarantee: Guarantee) -> str:
