@@ -74,6 +74,13 @@ def test_index_that_pandas_wrote_is_no_feature(prudent, tmp_path):
     assert prudent("describe", path).out.startswith(f"{path}  2 rows x 2 features")
 
 
+def test_a_feature_that_is_named_twice_is_read_once(prudent):
+    twice = "petal_length_cm,petal_width_cm,petal_length_cm"
+    outcome = prudent("describe", "iris", "--features", twice)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("iris  150 rows x 2 features")
+
+
 def test_decimal_comma(prudent, table_file, expected):
     path = table_file(PLAIN.replace(",", ";").replace(".", ","), "d.csv")
     outcome = prudent("describe", path, "--target", "y", "--decimal", ",")

@@ -51,6 +51,9 @@ def test_demo_shows_a_rule_that_gains_and_a_game_without_gain_says_so(prudent):
     outcome = prudent("game", "--demo", "--divergence", "1")
     assert "intruder at least 1 bit away" in outcome.out
     assert "at least 0.050000, no more than a coin does" in outcome.out
+    outcome = prudent("game", "--demo", "--false-alarm", "0")
+    assert outcome.code == 0, outcome.err
+    assert "at least 0.000000, no more than a coin does" in outcome.out
 
 
 def test_game_file_is_read(prudent, table_file):

@@ -93,10 +93,10 @@ def _probabilities(game_file: str) -> NDArray[Any]:
 
 def _summary(solved: Any, n_events: int) -> list[str]:
     bits = f"{solved.divergence_bound:g} bit{'s' * (solved.divergence_bound != 1)}"
-    gain = solved.rejection_rate_ / solved.false_alarm_rate
+    value, rate = solved.rejection_rate_, solved.false_alarm_rate
     gained = (
-        f"{gain:.3g} times as often as ordinary events"
-        if gain > 1 + GAIN
+        f"{value / rate:.3g} times as often as ordinary events"
+        if value > (1 + GAIN) * rate
         else "no more than a coin does without a look at the event: a larger "
         "--divergence leaves the intruder less"
     )
@@ -105,7 +105,7 @@ def _summary(solved: Any, n_events: int) -> list[str]:
         f"{solved.strategy} rule at false alarm rate {solved.false_alarm_rate:g}, "
         f"intruder at least {bits} away",
         f"value: every such intruder is rejected with probability at least "
-        f"{solved.rejection_rate_:.6f}, {gained}",
+        f"{value:.6f}, {gained}",
         f"certificate: no {solved.strategy} rule gets more than "
         f"{solved.upper_bound_:.6f} (gap {solved.gap_:.1e})",
         *map(str, solved.guarantees_),

@@ -289,7 +289,8 @@ def _feature_columns(
     for name in (*labels, *(features or ()), *drop):
         check_column(name, known)
     left_out = {*labels, *drop}
-    names = [name for name in features or known if name not in left_out]
+    wanted = dict.fromkeys(features or known)  # each once, however often it is named
+    names = [name for name in wanted if name not in left_out]
     if not names:
         raise TableError(
             f"{source.name} has no feature column left. "
