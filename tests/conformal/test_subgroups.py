@@ -198,6 +198,8 @@ def test_errors_before_any_work():
     refused("method='cross' has no promise by subgroups", subgroups=[0], method="cross")
     refused("must be rising numbers", subgroups=["age:60,30"])
     refused("must be rising numbers", subgroups=["age:young"])
+    refused("'age<30' is named twice", subgroups=["age:30", "age:30,60"])
+    refused("'age:30[*]age:60' crosses 'age' with itself", subgroups="age:30*age:60")
     refused("must name at least one column", subgroups=[])
     refused("so give positions", rows=numbers.to_numpy(), subgroups=["age"])
     refused("a matrix of bool", subgroups=lambda X: np.ones(len(X)))

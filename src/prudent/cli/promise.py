@@ -197,8 +197,11 @@ def promise(
         },
     }
     rules = tuple(_recorded(rule, record, excluded) for rule in rules)
-    with ending("--keep-scores: {}. Leave it out", ExitCode.USAGE):
-        texts = [rule.to_json(keep_scores=keep_scores) for rule in rules]
+    with ending("{}", ExitCode.DATA):
+        texts = [rule.to_json() for rule in rules]
+    if keep_scores:
+        with ending("--keep-scores: {}. Leave it out", ExitCode.USAGE):
+            texts = [rule.to_json(keep_scores=True) for rule in rules]
     for rule, text, output in zip(rules, texts, outputs, strict=True):
         _note_on_errors(rule)
         write_whole(output, text + "\n")

@@ -16,6 +16,7 @@ from prudent.rules.parts import (
     Crossing,
     Factor,
     cells_in,
+    crossings_of,
     factors_of,
     members_of,
     names_of,
@@ -71,10 +72,7 @@ class Subgroups:
         function: Callable[[Any], Any] | None = None,
     ) -> Subgroups:
         """The parts of rows by columns."""
-        crossings = tuple(
-            Crossing(factors).learned(lambda column: _column(rows, column))
-            for factors in crossed
-        )
+        crossings = crossings_of(crossed, lambda column: _column(rows, column))
         return cls(crossings, function, names_of(crossings))
 
     def are(self, items: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ for is in no subgroup at all: nothing like it was seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
@@ -209,7 +209,26 @@ def factors_of(item: str | int) -> tuple[Factor, ...]:
                 "'age:30,45,60'."
             )
         factors.append(Factor(column.strip(), bounds))
+    columns = [str(factor.column) for factor in factors]
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ValueError(f"subgroups: {item!r} crosses {column!r} with itself.")
     return tuple(factors)
+
+
+def crossings_of(
+    crossed: Iterable[tuple[Factor, ...]], columns: Columns
+) -> tuple[Crossing, ...]:
+    """Crossings whose values these columns show; ValueError where two parts are one."""
+    crossings = tuple(Crossing(factors).learned(columns) for factors in crossed)
+    names = names_of(crossings)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"subgroups: {twice!r} is named twice: give every column once, and bands "
+            "that differ."
+        )
+    return crossings
 
 
 def members_of(crossings: Sequence[Crossing], columns: Columns) -> BoolArray:

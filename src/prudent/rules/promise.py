@@ -20,8 +20,8 @@ from prudent.rules.boundary import error_boundary
 from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, unproved_share
 from prudent.rules.parts import (
     Cells,
-    Crossing,
     cells_in,
+    crossings_of,
     factors_of,
     members_of,
     names_of,
@@ -292,9 +292,7 @@ class ScoreTable:
             raise ValueError(f"{wish.text!r} needs `y`, the truth of each row.")
         if not wish.subgroups:
             return self._labelled(wish, terms, None)
-        crossings = tuple(
-            Crossing(factors_of(item)).learned(self._cells) for item in wish.subgroups
-        )
+        crossings = crossings_of(map(factors_of, wish.subgroups), self._cells)
         inside = Memberships(members_of(crossings, self._cells), names_of(crossings))
         rule = self._labelled(wish, terms, inside.taken(self.rows))
         return replace(rule, crossings=crossings)
