@@ -151,6 +151,15 @@ def test_wrong_detection_is_refused(prudent, table_file, arguments, code, words)
     assert words in outcome.err
 
 
+def test_an_empty_cell_is_no_label_of_normal_rows(prudent, table_file):
+    path = table_file("a,y\n1,\n2,u\n3,v\n")
+    outcome = prudent("detect", path, "--target", "y")
+    assert "--normal is missing. Labels of y: u, v." in outcome.err
+    outcome = prudent("detect", path, "--target", "y", "--normal", "")
+    assert outcome.code == 3
+    assert "no row has 'y' = ''. Labels: u, v" in outcome.err
+
+
 def test_completion_script_is_offered(prudent, monkeypatch):
     monkeypatch.setenv("_PRUDENT_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "prudent des")

@@ -247,6 +247,24 @@ def with_gap():
         ),
         (
             table(60),
+            [*SCORES, "--without", "cat,dog", "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "has no row left: each lacks a score or a label, or --without names",
+        ),
+        (
+            changed(y=[""] * 60),
+            [*SCORES, "--promise", "coverage >= 90%", *UNSEEN],
+            3,
+            "has no row left: each lacks a score or a label, or --without names",
+        ),
+        (
+            table(60),
+            [*SCORES, "--seed", 2**32, "--promise", "coverage >= 90%", *UNSEEN],
+            2,
+            "--seed",
+        ),
+        (
+            table(60),
             ["--truth", "wahr", *SCORES[2:], "--promise", "coverage >= 90%", *UNSEEN],
             3,
             "wahr",

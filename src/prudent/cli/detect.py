@@ -203,7 +203,7 @@ def read_normal(
         raise UsageError("--normal needs --target, the column that holds it.")
     surveyed = look_through(source, None, columns, handed_along=target)
     if target is not None:
-        known = surveyed.labels.tolist()
+        known = [label for label in surveyed.labels.tolist() if label]
         if normal is None:
             raise UsageError(
                 f"--normal is missing. Labels of {target}: {listed(known)}."

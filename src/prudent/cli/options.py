@@ -72,7 +72,9 @@ Normal = Annotated[
     str | None,
     value("LABEL", "The class that a detector is to learn."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")
+]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", callback=set_quiet, help="Print results and errors only."),

@@ -141,6 +141,12 @@ def promise(
         kept &= rows_with_label(truths) & ~np.isin(truths, excluded)
         truths = truths[kept]
 
+    if not kept.any():
+        raise TableError(
+            f"{data} has no row left: each lacks a score or a label, or --without "
+            "names its label."
+        )
+
     def words(name: str | None) -> NDArray[np.str_] | None:
         return None if name is None else table.words(name)[kept]
 
