@@ -160,6 +160,17 @@ def test_columns_crossings_and_bands_of_data_frames(as_frame):
     assert clone(model).subgroups == model.subgroups
 
 
+def test_the_word_missing_and_missing_cells_are_no_subgroup_of_one_name():
+    # The rule's file could not be read, and one of the two had no promise of its own.
+    frame, y = _people()
+    model = ConformalClassifier(_numbers_only(), subgroups=["sex"], random_state=0)
+    both = frame.assign(sex=frame["sex"].replace("Male", "missing"))
+    with pytest.raises(ValueError, match="missing cells and the word 'missing'"):
+        model.fit(both, y)
+    model.fit(both.fillna({"sex": "missing"}), y)
+    assert model.subgroups_ == ["sex=Female", "sex=missing"]
+
+
 def test_positions_and_frames_of_labels_say_the_same_as_names():
     frame, y = _people()
     frame = frame.assign(sex=(frame["sex"] == "Male") * 1.0)

@@ -110,6 +110,12 @@ class Factor:
                 f"{shown(self.column)} has {len(seen)} values",
                 f"{self.name}:{_cuts(seen)}",
             )
+        elif missing.any() and MISSING in seen.tolist():
+            raise ValueError(
+                f"subgroups: {shown(self.column)} has missing cells and the word "
+                f"{MISSING!r}, whose subgroups would have one name: write that word "
+                "otherwise."
+            )
         return Factor(
             self.column, self.bounds, tuple(seen.tolist()), bool(missing.any())
         )
