@@ -4,8 +4,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from prudent.rules.scores import ROUNDING, CalibrationScores, places
+from prudent.rules.scores import (
+    EXACT,
+    NUMBERS,
+    PROBABILITIES,
+    ROUNDING,
+    AnswerScores,
+    CalibrationScores,
+    places,
+)
 
 BAGS = [
     *product([0.0, 1.0, 2.0], repeat=4),
@@ -138,3 +148,51 @@ def test_categories_may_be_counted_instead_of_named():
     assert made.threshold(2, 1) == 2.0
     below, equal = made.counts(np.array([3.0, 3.0]), np.array([0, 2]))
     assert (below.tolist(), equal.tolist()) == ([1, 1], [1, 0])
+
+
+@pytest.mark.parametrize("rounding", [EXACT, NUMBERS, PROBABILITIES])
+@given(
+    near=st.lists(
+        st.one_of(st.floats(0, 1), st.sampled_from([1e-300, 1e-12, 0.5, 1 - 1e-12])),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_what_is_equal_by_rounding_is_an_interval_that_keeps_the_order(rounding, near):
+    values = np.unique(neighbours(np.array(near)).clip(0, 1))
+    low, high = rounding.lowered(values), rounding.raised(values)
+    assert (low <= values).all()
+    assert (values <= high).all()
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) >= 0).all()
+    if rounding is EXACT:
+        np.testing.assert_array_equal([low, high], [values, values])
+
+
+def test_probabilities_near_their_ends_have_their_order():
+    p = 1 - np.array([1e-6, 1e-9, 1e-12, 1e-14])
+    assert (PROBABILITIES.raised(p[:-1]) < p[1:]).all()
+    assert (PROBABILITIES.lowered(p[::-1][:-1]) > p[::-1][1:]).all()
+    small = np.array([1e-300, 1e-100, 1e-12, 1e-6])
+    assert (PROBABILITIES.raised(small[:-1]) < small[1:]).all()
+    # Log odds, of probabilities that round to 1, and rows without a score.
+    assert PROBABILITIES.raised(40.0) == NUMBERS.raised(40.0) > 40
+    assert PROBABILITIES.lowered(-np.inf) == -np.inf
+    assert PROBABILITIES.raised(np.inf) == np.inf
+
+
+def test_a_cut_leaves_out_all_rows_that_are_as_sure():
+    sureness = np.array([0.9, 0.7 + 1e-13, 0.7, 0.7 - 1e-13, 0.6])
+    rows = AnswerScores.of(sureness, np.zeros(5, dtype=bool), PROBABILITIES)
+    assert rows.parted.tolist() == [True, False, False, True, True]
+    assert [int((sureness > cut).sum()) for cut in rows.cuts] == [0, 1, 1, 1, 4, 5]
+    exact = AnswerScores.of(sureness, np.zeros(5, dtype=bool))
+    assert exact.parted.all()
+    np.testing.assert_array_equal(exact.cuts, exact.sureness)
+
+
+def test_sorted_scores_have_one_kind_of_zero():
+    own = np.array([0.0, -0.0, -0.0, 0.0] * 9)
+    part = CalibrationScores.of(own)
+    for kept in (part, CalibrationScores.merged([part, part])):
+        assert not np.signbit(kept.sorted[0]).any()

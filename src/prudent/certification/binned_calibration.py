@@ -16,7 +16,7 @@ from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import model_name
 from prudent.rules.bins import ProbabilityBins, within_limits
 from prudent.rules.make import class_scores_of
-from prudent.rules.scores import ClassScores
+from prudent.rules.scores import PROBABILITIES, ClassScores
 
 #: Rows with NaN for a probability have no cell.
 NO_PROBABILITIES = "so there is no number that could be quoted"
@@ -248,7 +248,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
                 f"{type(self).__name__}: {model_name(self.estimator)} has no "
                 f"predict_proba, {NO_PROBABILITIES}."
             )
-        return class_scores_of(self._probabilities(X), y, self.classes_)
+        return class_scores_of(self._probabilities(X), y, self.classes_, PROBABILITIES)
 
     def _rule(self, rows: ClassScores) -> Any:
         """Bins in place of a rule: numbers are quoted, none is cut."""
@@ -262,7 +262,11 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         places = [self.classes_.tolist().index(label) for label in labels]
         return tuple(
             ProbabilityBins(
-                rows.scores[:, place], rows.codes == place, self.n_bins_, each
+                rows.scores[:, place],
+                rows.codes == place,
+                self.n_bins_,
+                each,
+                rows.rounding,
             )
             for place in places
         )

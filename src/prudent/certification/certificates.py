@@ -20,7 +20,13 @@ from sklearn.utils.validation import (
     column_or_1d,
 )
 
-from prudent.certification.held_out import Scoring, answer_scores, class_scores
+from prudent.certification.held_out import (
+    Scoring,
+    answer_rounding,
+    answer_scores,
+    class_rounding,
+    class_scores,
+)
 from prudent.certification.selective import SelectiveClassifier
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction, upper_limit
@@ -59,7 +65,7 @@ from prudent.rules.bands import (
 )
 from prudent.rules.make import class_scores_of
 from prudent.rules.rule import Rule, Terms
-from prudent.rules.scores import AnswerScores
+from prudent.rules.scores import NUMBERS, AnswerScores
 from prudent.rules.subgroups import Memberships
 
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
@@ -335,7 +341,9 @@ def certify_thresholds(
                 "kind='answers'."
             )
         inner = model.estimator_ if selective else model
-        rows = class_scores_of(class_scores(inner, X), labels, model.classes_)
+        rows = class_scores_of(
+            class_scores(inner, X), labels, model.classes_, class_rounding(inner)
+        )
         refuse_nan(rows.scores, UNSCORED)
         return alarm_bands(rows, positive, terms)
     if positive is not None:
@@ -345,7 +353,8 @@ def certify_thresholds(
         model, scoring = model.estimator_, model._scoring
     sureness = answer_scores(model, X, scoring)
     wrong = np.asarray(model.predict(X)) != labels
-    return answer_bands(AnswerScores.of(sureness, wrong), terms)
+    rounding = answer_rounding(model, scoring)
+    return answer_bands(AnswerScores.of(sureness, wrong, rounding), terms)
 
 
 # --- every threshold ------------------------------------------------------------------
@@ -369,7 +378,7 @@ def _detector_bands(
     strangeness = -np.asarray(score(X), dtype=np.float64)
     refuse_nan(strangeness, UNSCORED)
     scores = np.column_stack([-strangeness, strangeness])
-    rows = class_scores_of(scores, labels, np.array([NORMAL, ANOMALY]))
+    rows = class_scores_of(scores, labels, np.array([NORMAL, ANOMALY]), NUMBERS)
     return alarm_bands(rows, ANOMALY, terms, detects=True)
 
 

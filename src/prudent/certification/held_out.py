@@ -29,6 +29,7 @@ from prudent.estimator_tools import (
 )
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
+from prudent.rules.scores import NUMBERS, PROBABILITIES, Rounding
 
 # What to do where the draw took all rows of a class.
 REDRAWN = (
@@ -295,6 +296,16 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
         scores, "`scoring` gave NaN for {}; rows without a score cannot be ranked."
     )
     return scores
+
+
+def class_rounding(model: Any) -> Rounding:
+    """How far apart scores of `class_scores` may be that are equal."""
+    return PROBABILITIES if hasattr(model, "predict_proba") else NUMBERS
+
+
+def answer_rounding(model: Any, scoring: Scoring) -> Rounding:
+    """How far apart scores of `answer_scores` may be that are equal."""
+    return class_rounding(model) if scoring == "max_probability" else NUMBERS
 
 
 def check_scoring(scoring: Any) -> None:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.certification.held_out import (
     REDRAWN,
     HeldOutClassifier,
+    class_rounding,
     class_scores,
 )
 from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
@@ -282,7 +283,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     def _scores(self, X: Any, y: Any) -> ClassScores:
         self._limits(self.max_class_error, in_sets=self.abstain)  # or refuse them
-        return class_scores_of(self._class_scores(X), y, self.classes_)
+        rounding = class_rounding(self.estimator_)
+        return class_scores_of(self._class_scores(X), y, self.classes_, rounding)
 
     def _rule(self, scores: ClassScores) -> Rule:
         limits = self._limits(self.max_class_error, in_sets=self.abstain)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.certification.held_out import (
     HeldOutClassifier,
     Scoring,
+    answer_rounding,
     answer_scores,
     check_scoring,
     named_first,
@@ -357,10 +358,11 @@ class SelectiveClassifier(HeldOutClassifier):
             )
         self._scoring, self._reject_label = self.scoring, self.reject_label
         sureness = answer_scores(self.estimator_, X, self._scoring)
+        rounding = answer_rounding(self.estimator_, self._scoring)
         wrong = np.asarray(self.estimator_.predict(X) != y)
         if self._memberships is None:
-            return AnswerScores.of(sureness, wrong)
-        return CellErrors.of(sureness, wrong, self._memberships, self._terms)
+            return AnswerScores.of(sureness, wrong, rounding)
+        return CellErrors.of(sureness, wrong, self._memberships, self._terms, rounding)
 
     def _rule(self, scores: AnswerScores | CellErrors) -> Rule:
         if isinstance(scores, CellErrors):

@@ -37,7 +37,7 @@ from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, false_alarm_bands
 from prudent.rules.promise import scores_of_classes
 from prudent.rules.rule import Rule
-from prudent.rules.scores import CalibrationScores
+from prudent.rules.scores import CalibrationScores, Rounding
 from prudent.rules.subgroups import Memberships, rows_named
 from prudent.rules.wish import CONFIDENCE
 
@@ -331,7 +331,8 @@ class RateMixin:
         if confidence is None:
             confidence = terms.confidence or CONFIDENCE
         check_fraction("confidence", confidence)
-        return false_alarm_bands(self.calibration_scores_, confidence, terms)
+        rounding = Rounding(rule.calibration.scores.tolerance)
+        return false_alarm_bands(self.calibration_scores_, confidence, terms, rounding)
 
     def _say_nothing_is_rejected(
         self,

@@ -39,7 +39,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import plain, refuse_nan, shown
 from prudent.exceptions import InfeasibleError
 from prudent.rules.rule import Terms
-from prudent.rules.scores import AnswerScores, ClassScores
+from prudent.rules.scores import EXACT, AnswerScores, ClassScores, Rounding
 
 BANDS = (
     "exact limits at all thresholds at once (Noe 1972; prudent, user guide, choosing "
@@ -99,6 +99,8 @@ class ThresholdBands:
         the model has not seen them.
     latest : mapping or None
         Evidence that says which rows are the latest ones in time, where they are.
+    rounding : Rounding
+        Which scores `thresholds` takes for equal; of `from_scores` only those that are.
 
     Examples
     --------
@@ -128,6 +130,7 @@ class ThresholdBands:
     unit: Literal["row", "group"] = "row"
     held_out: bool = False
     latest: Mapping[str, float] | None = None
+    rounding: Rounding = EXACT
 
     @classmethod
     def of(cls, scores: FloatArray, marked: BoolArray, **fields: Any) -> Self:
@@ -204,13 +207,18 @@ class ThresholdBands:
     def thresholds(self) -> FloatArray:
         """Where the counts change, rising, shape (n_thresholds,).
 
-        Scores of rows; for alarms infinity too, where no row raises one, for answers
-        minus infinity, where all rows are answered.
+        Scores of rows, on the side where all that are equal up to `rounding` raise an
+        alarm, or none is answered; for alarms infinity too, where no row raises one,
+        for answers minus infinity, where all rows are answered.
         """
         different = np.unique(self.scores)
         if self.kind == "alarms":
-            return np.unique(np.append(different, np.inf))
-        return np.unique(np.append(-np.inf, different))
+            cuts = self.rounding.lowered(different)
+            parted = np.append(True, cuts[1:] > different[:-1])
+            return np.unique(np.append(cuts[parted], np.inf))
+        cuts = self.rounding.raised(different)
+        parted = np.append(cuts[:-1] < different[1:], True)
+        return np.unique(np.append(-np.inf, cuts[parted]))
 
     def at(
         self,
@@ -568,9 +576,14 @@ class ThresholdBands:
         # Alarms from it on: any number above the score before it; answers above it: any
         # number below the next score.
         alarms = self.kind == "alarms"
-        beyond = at[place - 1] if alarms and place else -math.inf
-        if not alarms:
-            beyond = at[place + 1] if place + 1 < len(at) else math.inf
+        if alarms:
+            before = np.searchsorted(self.scores, value) - 1
+            near = self.scores[before] if before >= 0 else -math.inf
+            beyond = float(self.rounding.raised(near))
+        else:
+            after = np.searchsorted(self.scores, value, side="right")
+            near = self.scores[after] if after < len(self.scores) else math.inf
+            beyond = float(self.rounding.lowered(near))
         rounding = ROUND_FLOOR if alarms else ROUND_CEILING
         for digits in range(1, 17):
             short = float(Context(prec=digits, rounding=rounding).plus(Decimal(value)))
@@ -588,7 +601,11 @@ class Rest(str):
 def answer_bands(rows: AnswerScores, terms: Terms) -> ThresholdBands:
     """Limits from the rows that made a rule of answers."""
     return ThresholdBands.of(
-        rows.sureness[:-1], np.diff(rows.wrong) > 0, kind="answers", **_shared(terms)
+        rows.sureness[:-1],
+        np.diff(rows.wrong) > 0,
+        kind="answers",
+        rounding=rows.rounding,
+        **_shared(terms),
     )
 
 
@@ -605,6 +622,7 @@ def alarm_bands(
         classes=names,
         positive=positive,
         detects=detects,
+        rounding=rows.rounding,
         **_shared(terms),
     )
 
@@ -640,7 +658,7 @@ def _shared(terms: Terms) -> dict[str, Any]:
 
 
 def false_alarm_bands(
-    scores: FloatArray, confidence: float, terms: Terms
+    scores: FloatArray, confidence: float, terms: Terms, rounding: Rounding = EXACT
 ) -> ThresholdBands:
     """Limits of the false-alarm rate from held-out ordinary rows, strange ones low."""
     strangeness = -scores
@@ -651,6 +669,7 @@ def false_alarm_bands(
         classes=(ANOMALY, NORMAL),
         positive=ANOMALY,
         detects=True,
+        rounding=rounding,
         **_shared(replace(terms, confidence=confidence)),
     )
 

@@ -19,6 +19,7 @@ from prudent.core.binomial import upper_limits
 from prudent.core.guarantee import Guarantee, Sense
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.rule import Terms
+from prudent.rules.scores import EXACT, Rounding
 
 BINS = (
     "C. Gupta and A. Ramdas (2021), distribution-free calibration by bins, with exact "
@@ -43,40 +44,62 @@ class ProbabilityBins:
     n_bins : int
     confidence : float
         That all limits are true at once.
+    rounding : Rounding, default=EXACT
+        How far a score may be from an edge that it is on.
 
     Attributes
     ----------
     edges : ndarray of shape (n_edges,)
-        Rising.
+        Rising, so far apart that no score is on two of them.
     n_rows, n_positive : ndarray of int, shape (2 n_edges + 1,)
         Held-out rows of each cell, and those of the class. An edge that is the score
-        of one row alone counts none.
+        of one row alone does not count it.
     lower, upper : ndarray of shape (2 n_edges + 1,)
         Limits of the probability; 0 and 1 in a cell without rows.
     """
 
     def __init__(
-        self, scores: FloatArray, positive: BoolArray, n_bins: int, confidence: float
+        self,
+        scores: FloatArray,
+        positive: BoolArray,
+        n_bins: int,
+        confidence: float,
+        rounding: Rounding = EXACT,
     ) -> None:
+        self.rounding = rounding
         ranks = np.ceil(np.arange(1, n_bins) * (len(scores) + 1) / n_bins)
         places = np.clip(ranks.astype(np.intp), 1, len(scores)) - 1
-        self.edges = np.unique(np.sort(scores)[places])
+        self.edges = self._apart(np.unique(np.sort(scores)[places]))
         n_cells = 2 * len(self.edges) + 1
         cell = self.cells(scores)
         self.n_rows = np.bincount(cell, minlength=n_cells)
         self.n_positive = np.bincount(cell[positive], minlength=n_cells)
-        lone = (np.arange(n_cells) % 2 == 1) & (self.n_rows == 1)
-        self.n_rows[lone] = self.n_positive[lone] = 0
+        for edge in self.edges:
+            (own,) = np.nonzero(scores == edge)
+            if len(own) == 1:
+                self.n_rows[cell[own]] -= 1
+                self.n_positive[cell[own]] -= positive[own]
         n_filled = max(int(np.count_nonzero(self.n_rows)), 1)
         tail = -np.expm1(np.log(confidence) / n_filled) / 2
         others = self.n_rows - self.n_positive
         self.lower = 1 - upper_limits(others, self.n_rows, level=tail)
         self.upper = upper_limits(self.n_positive, self.n_rows, level=tail)
 
+    def _apart(self, edges: FloatArray) -> FloatArray:
+        """Rising edges without those that a score could be on beside the one before."""
+        kept: list[float] = []
+        for edge in edges.tolist():
+            # A score between the two may be equal to either: twice, to have room.
+            low = self.rounding.lowered(self.rounding.lowered(edge))
+            if not kept or low > self.rounding.raised(self.rounding.raised(kept[-1])):
+                kept.append(edge)
+        return np.array(kept)
+
     def cells(self, scores: FloatArray) -> IntArray:
         """Cell of each score (n,): twice the edges below, and one more on an edge."""
-        below = np.searchsorted(self.edges, scores, side="left")
-        cells: IntArray = below + np.searchsorted(self.edges, scores, side="right")
+        low, high = self.rounding.lowered(scores), self.rounding.raised(scores)
+        below = np.searchsorted(self.edges, low, side="left")
+        cells: IntArray = below + np.searchsorted(self.edges, high, side="right")
         return cells
 
     @property

@@ -28,7 +28,13 @@ from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
 from prudent.rules.rule import Coverage, FalseAlarms, Rule, Terms
-from prudent.rules.scores import AnswerScores, CalibrationScores, ClassScores
+from prudent.rules.scores import (
+    EXACT,
+    AnswerScores,
+    CalibrationScores,
+    ClassScores,
+    Rounding,
+)
 from prudent.rules.subgroups import (
     Memberships,
     cell_name,
@@ -74,9 +80,9 @@ class SelectiveError:
         confidence = 1 - level
         boundary = error_boundary(rows.n_rows, rate, confidence=confidence)
         admitted = boundary.admits(np.arange(1, rows.n_rows + 1), rows.wrong[1:])
-        admitted &= rows.sureness[:-1] > rows.sureness[1:]
+        admitted &= rows.parted
         k = int(np.flatnonzero(admitted).max(initial=-1)) + 1
-        cut = float(rows.sureness[k]) if k else math.inf
+        cut = float(rows.cuts[k]) if k else math.inf
         evidence = {"pointwise level": boundary.level}
         if share is None:
             return self._answering(cut, k, rate, evidence, BOUNDARY)
@@ -105,7 +111,7 @@ class SelectiveError:
             # (29 = 0.29 * 100).
             product = share * rows.n_rows * (1 + 4e-16) + 1e-12
             k = min(rows.n_rows, math.floor(product))
-        cut = float(rows.sureness[k])
+        cut = float(rows.cuts[k])
         answered = int(np.count_nonzero(rows.sureness[:k] > cut))
         limit = 1.0
         if answered:
@@ -205,12 +211,13 @@ class CellErrors:
         wrong: BoolArray,
         memberships: Memberships,
         terms: Terms,
+        rounding: Rounding = EXACT,
     ) -> CellErrors:
         """Held-out rows by how sure their answers are (n,), and which are wrong."""
         cells = cells_of(memberships.members)
         places = cell_places(cells, memberships.members)
         scores = tuple(
-            AnswerScores.of(sureness[places == place], wrong[places == place])
+            AnswerScores.of(sureness[places == place], wrong[places == place], rounding)
             for place in range(len(cells))
         )
         return cls(scores=scores, cells=cells, subgroups=memberships.names, terms=terms)
@@ -331,7 +338,8 @@ class ClassErrors:
                 of_class = (rows.codes == c) & inside.members[:, g]
                 own = np.where(taken[of_class], -np.inf, rows.scores[of_class, c])
                 rank = high_probability_rank(len(own), limit, each)
-                thresholds[g, c] = CalibrationScores.of(own).threshold(0, rank)
+                cut = CalibrationScores.of(own).threshold(0, rank)
+                thresholds[g, c] = rows.rounding.lowered(cut)
                 if not self.in_sets and thresholds[g, c] == -math.inf:
                     lost = taken[of_class]
                     raise self._no_cut(label, subgroup, limit, each, rank, lost)
@@ -422,12 +430,15 @@ class ClassErrors:
 
 
 def class_scores_of(
-    scores: Any, labels: NDArray[Any], classes: NDArray[Any]
+    scores: Any,
+    labels: NDArray[Any],
+    classes: NDArray[Any],
+    rounding: Rounding = EXACT,
 ) -> ClassScores:
     """Scores of rows with the place of each label; a label that is no class has -1."""
     known = labels[:, None] == classes
     codes = np.where(known.any(axis=1), known.argmax(axis=1), -1)
-    return ClassScores(np.asarray(scores, dtype=np.float64), codes, classes)
+    return ClassScores(np.asarray(scores, dtype=np.float64), codes, classes, rounding)
 
 
 def coverage_rule(

@@ -578,7 +578,7 @@ def _answers(
         )
     # The first rows that could be answered; equal ones are answered together.
     boundary = error_boundary(n, rate, confidence=confidence)
-    ends = 1 + np.flatnonzero(answers.sureness[:-1] > answers.sureness[1:])
+    ends = 1 + np.flatnonzero(answers.parted)
     ends = ends[ends >= boundary.ranks[0]]
     if not len(ends):  # rows of score -inf are never answered
         raise InfeasibleError(

@@ -19,8 +19,47 @@ from numpy.typing import NDArray
 
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
-#: Scores by different formulas that are equal in exact arithmetic differ by rounding.
 ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """How far apart scores may be that are equal in exact arithmetic.
+
+    They differ by different formulas, and by how many rows a model is asked at once:
+    by up to `tolerance` (1 + |s|). The `probabilities` p, which are scores in [0, 1],
+    differ less towards their ends, by up to `tolerance` min(p, 1 - p) + 1e-15 p: many
+    rows of a model that is too sure of itself lie there, and have their order.
+    """
+
+    tolerance: float
+    probabilities: bool = False
+
+    def raised(self, scores: Any) -> Any:
+        """The largest number that is equal to each score."""
+        return self._moved(scores, 1)
+
+    def lowered(self, scores: Any) -> Any:
+        """The smallest number that is equal to each score."""
+        return self._moved(scores, -1)
+
+    def _moved(self, scores: Any, sign: int) -> Any:
+        """Scores moved up or down, in steps of which each is monotone."""
+        if not self.tolerance:
+            return scores
+        step = sign * self.tolerance
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = scores * np.where(scores < 0, 1 - step, 1 + step) + step
+            if not self.probabilities:
+                return moved
+            within = scores + step * np.minimum(scores, 1 - scores)
+            within = within * (1 + sign * 1e-15)
+        return np.where((scores >= 0) & (scores <= 1), within, moved)
+
+
+EXACT = Rounding(0.0)
+NUMBERS = Rounding(ROUNDING)
+PROBABILITIES = Rounding(ROUNDING, probabilities=True)
 
 
 class Counts(NamedTuple):
@@ -67,7 +106,7 @@ class CalibrationScores:
         """
         names = range(names) if isinstance(names, int) else names
         kept = np.broadcast_to(category, own.shape)
-        scores = tuple(np.sort(own[kept == c]) for c in range(len(names)))
+        scores = tuple(rising(own[kept == c]) for c in range(len(names)))
         return cls(scores, tuple(names), tolerance)
 
     @classmethod
@@ -79,7 +118,7 @@ class CalibrationScores:
                 scores_by_name.setdefault(name, []).append(own)
         same = all(part.names == parts[0].names for part in parts)
         names = parts[0].names if same else tuple(sorted(scores_by_name))
-        scores = tuple(np.sort(np.concatenate(scores_by_name[name])) for name in names)
+        scores = tuple(rising(np.concatenate(scores_by_name[name])) for name in names)
         return cls(scores, names, parts[0].tolerance)
 
     @property
@@ -94,10 +133,11 @@ class CalibrationScores:
         """
         wanted = np.broadcast_to(category, scores.shape)
         below, not_above = np.zeros((2, *scores.shape), dtype=np.intp)
+        rounding = Rounding(self.tolerance)
         for c, own in enumerate(self.sorted):
             at: BoolArray = wanted == c
             asked = scores[at]
-            low, high = -_raised(-asked, self.tolerance), _raised(asked, self.tolerance)
+            low, high = rounding.lowered(asked), rounding.raised(asked)
             below[at] = np.searchsorted(own, low, side="left")
             not_above[at] = np.searchsorted(own, high, side="right")
         return Counts(below, not_above - below)
@@ -124,6 +164,7 @@ class CalibrationScores:
         own = float(self.sorted[category][rank - 1])
         if not self.tolerance:
             return own
+        rounding = Rounding(self.tolerance)
         # Doubles in their order are whole numbers: their bits, those of negative ones
         # turned round.
         turn = np.int64(2**63 - 1)
@@ -132,7 +173,7 @@ class CalibrationScores:
         while low < high:
             middle = np.int64((low + high) // 2)
             value = (middle ^ turn if middle < 0 else middle).view(np.float64)
-            if own <= _raised(value, self.tolerance):
+            if own <= rounding.raised(value):
                 high = int(middle)
             else:
                 low = int(middle) + 1
@@ -148,13 +189,9 @@ def places(values: NDArray[Any], names: Sequence[Any]) -> IntArray:
     return np.where(known[nearest] == values, nearest, -1).astype(np.intp)
 
 
-def _raised(scores: Any, tolerance: float) -> Any:
-    """Score s + tolerance (1 + |s|), in steps of which each is monotone in s."""
-    if not tolerance:
-        return scores
-    slope = np.where(scores < 0, 1 - tolerance, 1 + tolerance)
-    with np.errstate(over="ignore"):
-        return scores * slope + tolerance
+def rising(scores: FloatArray) -> FloatArray:
+    """Scores sorted, with one kind of zero: the order of 0.0 and -0.0 is open."""
+    return np.sort(scores) + 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,20 +199,38 @@ class AnswerScores:
     """Calibration rows in order of falling sureness, with the wrong answers counted.
 
     `sureness[k]` is that of the row behind the first k, the last one -inf; `wrong[k]`
-    counts the wrong answers among the first k.
+    counts the wrong answers among the first k. A row is answered where its sureness
+    exceeds a cut; `cuts[k]` leaves out the row behind the first k and all that are as
+    sure, up to `rounding`.
     """
 
     sureness: FloatArray
     wrong: IntArray
+    rounding: Rounding = EXACT
 
     @classmethod
-    def of(cls, sureness: FloatArray, wrong: BoolArray) -> Self:
+    def of(
+        cls, sureness: FloatArray, wrong: BoolArray, rounding: Rounding = EXACT
+    ) -> Self:
         """Rows by how sure their answers are (n,), never NaN."""
         order = np.argsort(-sureness, kind="stable")
         return cls(
             np.append(sureness[order], -np.inf),
             np.concatenate([[0], np.cumsum(wrong[order])]),
+            rounding,
         )
+
+    @property
+    def cuts(self) -> FloatArray:
+        """The cut behind the first k rows, (n + 1,), for k = 0, ..., n."""
+        cuts: FloatArray = self.rounding.raised(self.sureness)
+        return cuts
+
+    @property
+    def parted(self) -> BoolArray:
+        """Whether the cut behind the first k rows answers them, (n,), k = 1, ..., n."""
+        parted: BoolArray = self.sureness[:-1] > self.cuts[1:]
+        return parted
 
     @property
     def n_rows(self) -> int:
@@ -190,3 +245,4 @@ class ClassScores:
     scores: FloatArray  # (n, n_classes)
     codes: IntArray  # (n,): place of the label among the classes, -1 for no class
     classes: NDArray[Any]  # (n_classes,)
+    rounding: Rounding = EXACT

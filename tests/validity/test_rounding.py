@@ -1,0 +1,144 @@
+"""Promises about scores whose last digits depend on how many rows a model is asked.
+
+BLAS sums a row alone in another order than among many, so that rows of discrete columns
+which tie with a threshold in the held-out batch may lie on its other side when they
+come alone. The truth of each promise is computed from the answers to single rows.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binomtest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
+from sklearn.neural_network import MLPClassifier
+
+from prudent import (
+    BinnedCalibrationClassifier,
+    NeymanPearsonClassifier,
+    SelectiveClassifier,
+)
+
+ATOMS = np.array([-2.0, -0.75, 0.25, 0.5, 3.0])
+MASS = np.array([0.3, 0.2, 0.1, 0.15, 0.25])
+POSITIVE = np.array([0.02, 0.3, 0.45, 0.6, 0.99])
+N, DRAWS = 160, 120
+
+
+class ByBatch(ClassifierMixin, BaseEstimator):
+    """Column 0 is the log odds of class 1; of a few rows it is moved by rounding."""
+
+    def __init__(self, moved=0.0):
+        self.moved = moved
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def decision_function(self, X):
+        odds = np.asarray(X)[:, 0]
+        return odds + self.moved if len(odds) < 5 else odds
+
+    def predict_proba(self, X):
+        positive = expit(self.decision_function(X))
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def fitted(wrapper, rng):
+    atom = rng.choice(len(ATOMS), N, p=MASS)
+    y = (rng.random(N) < POSITIVE[atom]).astype(int)
+    y[:2] = 0, 1
+    return wrapper.fit(ATOMS[atom, None], y)
+
+
+def alone(answer):
+    """Answers to each atom, asked by itself."""
+    return np.array([answer(np.array([[atom]]))[0] for atom in ATOMS])
+
+
+def frozen(moved):
+    return FrozenEstimator(ByBatch(moved).fit(ATOMS[:, None], [0, 0, 0, 1, 1]))
+
+
+def assert_rarely(n_false):
+    assert binomtest(n_false, DRAWS, 0.05, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:.*nothing is answered")
+@pytest.mark.parametrize("scoring", ["max_probability", "margin"])
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_selective_errors(moved, scoring):
+    rng, n_false, n_answering = np.random.default_rng(0), 0, 0
+    wrapper = SelectiveClassifier(frozen(moved), error_rate=0.08, scoring=scoring)
+    wrong = np.where(ATOMS > 0, 1 - POSITIVE, POSITIVE)
+    for _ in range(DRAWS):
+        answered = MASS * alone(fitted(wrapper, rng).answers)
+        n_answering += answered.any()
+        n_false += (answered * wrong).sum() > 0.08 * answered.sum()
+    assert n_answering > DRAWS / 2
+    assert_rarely(n_false)
+
+
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_class_errors(moved):
+    rng, n_false = np.random.default_rng(1), 0
+    wrapper = NeymanPearsonClassifier(frozen(moved), max_class_error={1: 0.3})
+    for _ in range(DRAWS):
+        missed = alone(fitted(wrapper, rng).predict) != 1
+        of_class = MASS * POSITIVE
+        n_false += (of_class * missed).sum() > 0.3 * of_class.sum()
+    assert_rarely(n_false)
+
+
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_binned_probabilities(moved):
+    rng, n_false = np.random.default_rng(2), 0
+    wrapper = BinnedCalibrationClassifier(frozen(moved), n_bins=4)
+    for _ in range(DRAWS):
+        model = fitted(wrapper, rng)
+        false = False
+        for promise in model.guarantees_:
+            inside = alone(lambda row, g=promise, m=model: m.is_about(g, row))
+            if inside.any():
+                truth = (MASS * POSITIVE)[inside].sum() / MASS[inside].sum()
+                lower = promise.sense == ">="
+                false |= truth < promise.bound if lower else truth > promise.bound
+        n_false += false
+    assert_rarely(n_false)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearDiscriminantAnalysis(),
+        MLPClassifier((8,), max_iter=60, random_state=0, early_stopping=False),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_rows_alone_are_answered_as_in_their_batch(model):
+    n_different = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 3, (300, 3)) * rng.choice([1.0, 0.1, 0.3, 7.7], 3)
+        lead = (X - X.mean(axis=0)) @ rng.normal(size=3)
+        y = (lead + rng.normal(size=300) > 0).astype(int)
+        rows = rng.permutation(X)[:80]
+        for wrapper, method in (
+            (SelectiveClassifier(model, error_rate=0.3), "answers"),
+            (
+                NeymanPearsonClassifier(
+                    model, max_class_error={0: 0.3, 1: 0.3}, abstain=True
+                ),
+                "predict_set",
+            ),
+            (BinnedCalibrationClassifier(model, n_bins=8), "predict_proba"),
+        ):
+            answer = getattr(wrapper.set_params(random_state=0).fit(X, y), method)
+            single = np.concatenate([answer(rows[i : i + 1]) for i in range(len(rows))])
+            n_different += (~np.isclose(answer(rows), single)).sum()
+    assert n_different == 0
