@@ -119,7 +119,9 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     largest with P(Bin(n_c, a) <= k - 1) <= 1 - confidence: the error of c given these
     rows is at most Beta(k, n_c + 1 - k). Each of m limits uses the confidence
     ``confidence ** (1 / m)``, because classes have rows of their own. Rows that reach
-    an earlier class are lost to a later one and count as its lowest scores.
+    an earlier class are lost to a later one and count as its lowest scores. The
+    threshold lies below that score by what rounding may change, since a row alone and
+    the same row in a batch differ by so much.
 
     A flagged share of b is promised, falsely with probability at most a, where at most
     c = max{c: P(Bin(n, b) <= c) <= a} of the n held-out rows get the label; it and the

@@ -132,7 +132,9 @@ class SelectiveClassifier(HeldOutClassifier):
     :func:`prudent.certification.error_boundary`, which a walk of independent steps of
     error rate `error_rate` crosses with probability at most 1 - `confidence`; the
     largest admitted rank is taken. m answered rows without an
-    error certify 1 - (1 - `confidence`)^(1/m): 59 rows for 0.05 at 0.95.
+    error certify 1 - (1 - `confidence`)^(1/m): 59 rows for 0.05 at 0.95. Scores that
+    differ only by rounding, as those of a row alone and of the same row in a batch do,
+    count as equal: they are answered together or not at all.
 
     An answered share of b is promised, falsely with probability at most a, where at
     least k = min{k: P(Bin(n, b) >= k) <= a} of the n held-out rows are answered: if
