@@ -88,10 +88,11 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
     With m held-out scores S_(1) <= ... <= S_(m) and B bins, the edges are the different
     values of S_(ceil(b (m + 1) / B)), b = 1, ..., B - 1; cells are the open intervals
     between them, and each edge that at least two rows hold (so that discrete scores are
-    a table by value; scores that differ only by rounding are equal). J cells hold rows; the limits of each are those of Clopper and
-    Pearson at confidence^(1/J), two-sided. An edge with one row, and a cell without
-    rows, have the limits 0 and 1. With more than two classes each stands against the
-    rest, at 1 - (1 - confidence) / n_classes.
+    a table by value; scores that differ only by rounding are equal). J cells hold rows;
+    the limits of each are those of Clopper and Pearson at confidence^(1/J), two-sided.
+    An edge with one row, and a cell without rows, have the limits 0 and 1. With more
+    than two classes each stands against the rest, at
+    1 - (1 - confidence) / n_classes.
 
     **Guarantee.** Future rows are independent draws from the population of the
     held-out rows. Given the edges and the counts, rows of a cell are independent draws
