@@ -235,11 +235,14 @@ def main() -> None:
             writer = csv.DictWriter(file, list(cells[0]))
             writer.writeheader()
             writer.writerows(cells)
+    # A small set has no draws of the larger size.
+    sizes = sorted({cell["n"] for cell in cells})
     for promise in PROMISES:
-        columns = [summary(cells, n, promise) for n in (200, 500)]
-        print(promise)
+        columns = [summary(cells, n, promise) for n in sizes]
+        print(promise, *sizes)
         for way in columns[0]:
-            print(f"  {way:18} {columns[0][way]:.3f} / {columns[1][way]:.3f}")
+            figures = (f"{column[way]:.3f}" for column in columns)
+            print(f"  {way:18} {' / '.join(figures)}")
 
 
 if __name__ == "__main__":

@@ -225,8 +225,10 @@ def test_where_all_fail_the_first_reason_is_told():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"estimators": ["ldda"]}, "must be names among"),
-        ({"estimators": []}, "nothing to"),
+        ({"estimators": ["ldda"]}, "`estimators` must be names among .*'lda'"),
+        ({"estimators": [GaussianNB()]}, "`estimators` takes names"),
+        ({"estimators": []}, "`estimators` names no method: give at least one"),
+        ({"estimators": ["lda", "lda"]}, "`estimators` repeat a name"),
         ({"cv": 1}, "`cv` must be an integer >= 2, got 1"),
         ({"confidence": 1.0}, r"`confidence` must lie in \(0, 1\), got 1"),
         ({"calibration_size": 0}, "`calibration_size` must lie in"),

@@ -222,7 +222,7 @@ def candidates(estimators: Any = None) -> tuple[Method, ...]:
         known = {**METHODS, **BASELINES, **CANDIDATES}.values()
         listed = tuple(method for method in known if method.competes)
     else:
-        listed = choose(estimators, ())
+        listed = choose(estimators, (), argument="estimators")
     return tuple(
         replace(
             method,
@@ -236,12 +236,15 @@ def choose(
     methods: Any,
     baselines: Any,
     parameters: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    argument: str = "methods",
 ) -> tuple[Method, ...]:
     """Methods and baselines, in the order given; "all" means all of prudent's.
 
     `methods` may be a mapping from names to estimators, or names, dotted paths of
     classes and pairs of a name and an estimator; `parameters` are to be set, by method.
-    An unknown or repeated name, or nothing at all, is a ValueError.
+    An unknown or repeated name, or nothing at all, is a ValueError, which calls
+    `methods` by the name of the caller's `argument`.
     """
     if isinstance(methods, Mapping):
         methods = list(methods.items())
@@ -250,15 +253,20 @@ def choose(
     if isinstance(baselines, str):
         baselines = [baselines]
     chosen = [
-        *(_method(wanted) for wanted in methods),
+        *(_method(wanted, argument) for wanted in methods),
         *(_known("baselines", name, BASELINES) for name in baselines),
     ]
     if not chosen:
-        raise ValueError("nothing to compare: choose at least one method or baseline.")
+        if argument == "methods":
+            raise ValueError(
+                "nothing to compare: choose at least one method or baseline."
+            )
+        raise ValueError(f"`{argument}` names no method: give at least one.")
     called = [method.name for method in chosen]
     repeated = sorted({name for name in called if called.count(name) > 1})
     if repeated:
-        raise ValueError(f"`methods` and `baselines` repeat a name: {repeated}.")
+        also = " and `baselines`" if argument == "methods" else ""
+        raise ValueError(f"`{argument}`{also} repeat a name: {repeated}.")
     given = dict(parameters or {})
     unknown = [name for name in given if name not in called]
     if unknown:
@@ -271,7 +279,7 @@ def choose(
     )
 
 
-def _method(wanted: Any) -> Method:
+def _method(wanted: Any, argument: str) -> Method:
     """A method from its name, its dotted path, or a name and an estimator."""
     if isinstance(wanted, Method):
         return wanted
@@ -279,14 +287,14 @@ def _method(wanted: Any) -> Method:
         if "." in wanted:
             return dotted(wanted)
         known = {**METHODS, **BASELINES, **CANDIDATES, **CHOICES}
-        return _known("methods", wanted, known)
+        return _known(argument, wanted, known)
     try:
         name, estimator = wanted
     except (TypeError, ValueError):
         name, estimator = None, wanted
     if not isinstance(name, str) or not hasattr(estimator, "fit"):
         raise ValueError(
-            "`methods` takes names, dotted paths, and pairs of a name and an "
+            f"`{argument}` takes names, dotted paths, and pairs of a name and an "
             f"estimator, got {wanted!r}."
         )
     return Method(name, partial(_copy, estimator))
