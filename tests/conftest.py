@@ -4,6 +4,13 @@ import sys
 
 import pytest
 from experiments.benchmark_data import folder, load
+from hypothesis import HealthCheck, settings
+
+# A busy machine is no defect: slow draws and slow examples fail no test.
+settings.register_profile(
+    "patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
