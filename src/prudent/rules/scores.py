@@ -35,16 +35,15 @@ class Rounding:
     tolerance: float
     probabilities: bool = False
 
-    def raised(self, scores: Any) -> Any:
-        """The largest number that is equal to each score."""
-        return self._moved(scores, 1)
-
     def lowered(self, scores: Any) -> Any:
         """The smallest number that is equal to each score."""
-        return self._moved(scores, -1)
+        return self.raised(scores, -1)
 
-    def _moved(self, scores: Any, sign: int) -> Any:
-        """Scores moved up or down, in steps of which each is monotone."""
+    def raised(self, scores: Any, sign: int = 1) -> Any:
+        """The largest number that is equal to each score, with -1 the smallest.
+
+        In steps of which each is monotone.
+        """
         if not self.tolerance:
             return scores
         step = sign * self.tolerance
@@ -106,7 +105,8 @@ class CalibrationScores:
         """
         names = range(names) if isinstance(names, int) else names
         kept = np.broadcast_to(category, own.shape)
-        scores = tuple(rising(own[kept == c]) for c in range(len(names)))
+        # One kind of zero, because sorting leaves the order of 0.0 and -0.0 open.
+        scores = tuple(np.sort(own[kept == c] + 0.0) for c in range(len(names)))
         return cls(scores, tuple(names), tolerance)
 
     @classmethod
@@ -118,7 +118,7 @@ class CalibrationScores:
                 scores_by_name.setdefault(name, []).append(own)
         same = all(part.names == parts[0].names for part in parts)
         names = parts[0].names if same else tuple(sorted(scores_by_name))
-        scores = tuple(rising(np.concatenate(scores_by_name[name])) for name in names)
+        scores = tuple(np.sort(np.concatenate(scores_by_name[name])) for name in names)
         return cls(scores, names, parts[0].tolerance)
 
     @property
@@ -187,11 +187,6 @@ def places(values: NDArray[Any], names: Sequence[Any]) -> IntArray:
     order = np.argsort(known)
     nearest = np.append(order, order[-1:])[np.searchsorted(known, values, sorter=order)]
     return np.where(known[nearest] == values, nearest, -1).astype(np.intp)
-
-
-def rising(scores: FloatArray) -> FloatArray:
-    """Scores sorted, with one kind of zero: the order of 0.0 and -0.0 is open."""
-    return np.sort(scores) + 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

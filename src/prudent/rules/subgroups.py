@@ -27,7 +27,7 @@ import numpy as np
 
 from prudent.core.binomial import fewest_rows
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.rules.scores import CalibrationScores, rising
+from prudent.rules.scores import CalibrationScores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ def scores_within(
         inside = memberships.members[:, g]
         for c in range(len(labels)):
             at = inside if codes is None else inside & (codes == c)
-            parts.append(rising(own[at]))
+            parts.append(np.sort(own[at] + 0.0))
     names = tuple((name, label) for name in memberships.names for label in labels)
     return CalibrationScores(tuple(parts), names, tolerance)
 
