@@ -19,10 +19,12 @@ from prudent import (
     NeymanPearsonClassifier,
     SelectiveClassifier,
 )
+from prudent.certification.held_out import answer_scores
 
 ATOMS = np.array([-2.0, -0.75, 0.25, 0.5, 3.0])
 MASS = np.array([0.3, 0.2, 0.1, 0.15, 0.25])
 POSITIVE = np.array([0.02, 0.3, 0.45, 0.6, 0.99])
+WRONG = np.where(ATOMS > 0, 1 - POSITIVE, POSITIVE)
 N, DRAWS = 160, 120
 
 
@@ -74,12 +76,113 @@ def assert_rarely(n_false):
 def test_selective_errors(moved, scoring):
     rng, n_false, n_answering = np.random.default_rng(0), 0, 0
     wrapper = SelectiveClassifier(frozen(moved), error_rate=0.08, scoring=scoring)
-    wrong = np.where(ATOMS > 0, 1 - POSITIVE, POSITIVE)
     for _ in range(DRAWS):
         answered = MASS * alone(fitted(wrapper, rng).answers)
         n_answering += answered.any()
-        n_false += (answered * wrong).sum() > 0.08 * answered.sum()
+        n_false += (answered * WRONG).sum() > 0.08 * answered.sum()
     assert n_answering > DRAWS / 2
+    assert_rarely(n_false)
+
+
+def in_parts(X):
+    """Two subgroups that overlap."""
+    odds = np.asarray(X)[:, 0]
+    return np.column_stack([odds < 0.4, odds > -1])
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_selective_errors_in_subgroups(moved):
+    rng, n_false, n_answering = np.random.default_rng(3), 0, 0
+    wrapper = SelectiveClassifier(frozen(moved), error_rate=0.12, subgroups=in_parts)
+    parts = [np.ones(len(ATOMS), dtype=bool), *in_parts(ATOMS[:, None]).T]
+    for _ in range(DRAWS):
+        answered = MASS * alone(fitted(wrapper, rng).answers)
+        n_answering += answered.any()
+        n_false += any(
+            (answered * WRONG)[part].sum() > 0.12 * answered[part].sum()
+            for part in parts
+        )
+    assert n_answering > DRAWS / 2
+    assert_rarely(n_false)
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_answered_shares_and_the_error_among_them(moved):
+    rng, n_false, n_promised = np.random.default_rng(4), 0, 0
+    wrapper = SelectiveClassifier(frozen(moved), error_rate=None, answered_share=0.4)
+    for _ in range(DRAWS):
+        model = fitted(wrapper, rng)
+        answered = MASS * alone(model.answers)
+        bounds = {promise.quantity: promise.bound for promise in model.guarantees_}
+        n_promised += bool(bounds)
+        error = (answered * WRONG).sum() / max(answered.sum(), 1e-300)
+        n_false += (
+            error > bounds.get("selective error rate", 1)
+            or answered.sum() < bounds.get("answered share", 0) - 1e-12
+        )
+    assert n_promised > DRAWS / 2
+    assert_rarely(n_false)
+
+
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_answers_above_every_threshold(moved):
+    rng, n_false = np.random.default_rng(5), 0
+    # With limits of every threshold at once, the rule itself plays no part.
+    wrapper = SelectiveClassifier(frozen(moved), error_rate=0.4)
+    for _ in range(DRAWS):
+        model = fitted(wrapper, rng)
+        bands = model.threshold_bands()
+        score = alone(
+            lambda row, m=model: answer_scores(m.estimator_, row, "max_probability")
+        )
+        answered = MASS * (score > bands.thresholds[:, None])
+        share, wrong = answered.sum(axis=1), (answered * WRONG).sum(axis=1)
+        limits = bands.limits(bands.thresholds)
+        n_false += (
+            (wrong > limits["selective error rate"] * share + 1e-12)
+            | (share < limits["answered share"] - 1e-12)
+        ).any()
+    assert_rarely(n_false)
+
+
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_alarms_from_every_threshold_on(moved):
+    rng, n_false = np.random.default_rng(6), 0
+    wrapper = NeymanPearsonClassifier(frozen(moved), max_class_error={1: 0.3})
+    ill, well = MASS * POSITIVE, MASS * (1 - POSITIVE)
+    for _ in range(DRAWS):
+        model = fitted(wrapper, rng)
+        bands = model.threshold_bands()
+        score = alone(lambda row, m=model: m.estimator_.predict_proba(row)[:, 1])
+        flagged = score >= bands.thresholds[:, None]
+        limits = bands.limits(bands.thresholds)
+        n_false += (
+            ((~flagged * ill).sum(axis=1) > limits["miss rate"] * ill.sum() + 1e-12)
+            | (
+                (flagged * well).sum(axis=1)
+                > limits["false alarm rate"] * well.sum() + 1e-12
+            )
+            | ((flagged * MASS).sum(axis=1) > limits["flagged share"] + 1e-12)
+        ).any()
+    assert_rarely(n_false)
+
+
+@pytest.mark.parametrize("moved", [-1e-12, 1e-12])
+def test_sets_hold_each_class(moved):
+    rng, n_false = np.random.default_rng(7), 0
+    limits = {0: 0.2, 1: 0.3}
+    wrapper = NeymanPearsonClassifier(
+        frozen(moved), max_class_error=limits, abstain=True
+    )
+    of_class = MASS * np.array([1 - POSITIVE, POSITIVE])
+    for _ in range(DRAWS):
+        sets = alone(fitted(wrapper, rng).predict_set)
+        n_false += any(
+            (of_class[c] * ~sets[:, c]).sum() > limit * of_class[c].sum()
+            for c, limit in limits.items()
+        )
     assert_rarely(n_false)
 
 
@@ -115,7 +218,7 @@ def test_binned_probabilities(moved):
     "model",
     [
         LinearDiscriminantAnalysis(),
-        MLPClassifier((8,), max_iter=60, random_state=0, early_stopping=False),
+        MLPClassifier((8,), max_iter=60, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

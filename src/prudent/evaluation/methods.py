@@ -222,7 +222,7 @@ def candidates(estimators: Any = None) -> tuple[Method, ...]:
         known = {**METHODS, **BASELINES, **CANDIDATES}.values()
         listed = tuple(method for method in known if method.competes)
     else:
-        listed = choose(estimators, (), argument="estimators")
+        listed = choose(estimators, None, argument="estimators")
     return tuple(
         replace(
             method,
@@ -243,6 +243,7 @@ def choose(
 
     `methods` may be a mapping from names to estimators, or names, dotted paths of
     classes and pairs of a name and an estimator; `parameters` are to be set, by method.
+    Without `baselines` (None) there are only methods.
     An unknown or repeated name, or nothing at all, is a ValueError, which calls
     `methods` by the name of the caller's `argument`.
     """
@@ -254,18 +255,16 @@ def choose(
         baselines = [baselines]
     chosen = [
         *(_method(wanted, argument) for wanted in methods),
-        *(_known("baselines", name, BASELINES) for name in baselines),
+        *(_known("baselines", name, BASELINES) for name in baselines or ()),
     ]
     if not chosen:
-        if argument == "methods":
-            raise ValueError(
-                "nothing to compare: choose at least one method or baseline."
-            )
-        raise ValueError(f"`{argument}` names no method: give at least one.")
+        if baselines is None:
+            raise ValueError(f"`{argument}` names no method: give at least one.")
+        raise ValueError("nothing to compare: choose at least one method or baseline.")
     called = [method.name for method in chosen]
     repeated = sorted({name for name in called if called.count(name) > 1})
     if repeated:
-        also = " and `baselines`" if argument == "methods" else ""
+        also = "" if baselines is None else " and `baselines`"
         raise ValueError(f"`{argument}`{also} repeat a name: {repeated}.")
     given = dict(parameters or {})
     unknown = [name for name in given if name not in called]

@@ -69,16 +69,17 @@ class ProbabilityBins:
         self.rounding = rounding
         ranks = np.ceil(np.arange(1, n_bins) * (len(scores) + 1) / n_bins)
         places = np.clip(ranks.astype(np.intp), 1, len(scores)) - 1
-        self.edges = self._apart(np.unique(np.sort(scores)[places]))
+        order = np.argsort(scores)
+        rising = scores[order]
+        self.edges = self._apart(np.unique(rising[places]))
+        first = np.searchsorted(rising, self.edges, side="left")
+        alone = np.searchsorted(rising, self.edges, side="right") == first + 1
+        counted = np.ones(len(scores), dtype=bool)
+        counted[order[first[alone]]] = False
         n_cells = 2 * len(self.edges) + 1
         cell = self.cells(scores)
-        self.n_rows = np.bincount(cell, minlength=n_cells)
-        self.n_positive = np.bincount(cell[positive], minlength=n_cells)
-        for edge in self.edges:
-            (own,) = np.nonzero(scores == edge)
-            if len(own) == 1:
-                self.n_rows[cell[own]] -= 1
-                self.n_positive[cell[own]] -= positive[own]
+        self.n_rows = np.bincount(cell[counted], minlength=n_cells)
+        self.n_positive = np.bincount(cell[counted & positive], minlength=n_cells)
         n_filled = max(int(np.count_nonzero(self.n_rows)), 1)
         tail = -np.expm1(np.log(confidence) / n_filled) / 2
         others = self.n_rows - self.n_positive
