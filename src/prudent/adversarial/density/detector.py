@@ -87,7 +87,8 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         the rate; None: the rate is kept on average over training samples.
     exact : bool, default=False
         Whether the rate, on average, is attained and not only kept: the rank of the
-        cut is drawn at random from two.
+        cut is drawn at random from two. Without ties, and for rates up to m / (m + 1)
+        with m rows held out.
     strategy : {"hard", "soft"}, default="hard"
         Cut at a threshold, or reject with the probabilities of the rejection game
         played on the estimated density, scaled to keep the false-alarm rate.
