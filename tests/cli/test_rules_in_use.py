@@ -89,6 +89,7 @@ def test_answers_in_a_file_are_certified_without_a_model(prudent, tmp_path):
     wrong = np.array(columns["y"]) != np.array(columns["verdict"])
     assert "error rate: at most" in done.out
     assert f"({int(wrong.sum())} of 300 wrong)" in done.out
+    assert "without an answer" not in done.out
     sure = np.array(columns["confidence"]) > 0.9
     columns["said"] = np.where(sure, columns["verdict"], "").tolist()
     data = write(tmp_path / "new.csv", columns)
@@ -99,6 +100,10 @@ def test_answers_in_a_file_are_certified_without_a_model(prudent, tmp_path):
     assert first["quantity"] == "selective error rate"
     assert first["evidence"]["answered"] == sure.sum()
     assert first["evidence"]["wrong"] == (wrong & sure).sum()
+    done = prudent("certify", data, "--truth", "y", "--predicted", "said")
+    assert "error rate: at most" in done.out
+    assert f"({int((wrong | ~sure).sum())} of 300 wrong)" in done.out
+    assert f"The {int((~sure).sum())} rows without an answer count as wrong" in done.out
 
 
 def test_sets_in_a_file_are_certified_as_those_in_python(made, prudent, tmp_path):

@@ -108,8 +108,9 @@ def certify(
         given.
     X : array-like of shape (n_samples, n_features)
         New rows, of the kind that the model takes; scores for a rule, (n, n_classes) or
-        (n,). Without a model the answers: labels (n,), None for no answer, or boolean
-        sets (n, n_classes).
+        (n,). Without a model the answers: labels (n,), None for no answer, which only
+        the selective error rate does not count as wrong, or boolean sets (n,
+        n_classes).
     y : array-like of shape (n_samples,)
         Their labels; for a detector 1 (normal) and -1 (anomaly).
     confidence : float, default=0.95

@@ -57,6 +57,8 @@ RECORDED = (
     *("evidence", "assumptions", "sentence"),
 )
 FITTED = "is the table that the model was fitted to"
+# What counts a row without an answer as wrong.
+OF_EVERY_ROW = ("error rate", "class error rate")
 # What the rows are to that which they certify.
 UNSEEN = "taken to be unseen by {}; prudent cannot check this"
 COMPARED = "of which no more are among the rows of the fit than chance explains"
@@ -265,6 +267,11 @@ def _print(
     print(f"{thousands(len(taken.y))} rows of {data}, {new}")
     for promise in certificates:
         print(_line(promise))
+    if taken.without_label and any(p.quantity in OF_EVERY_ROW for p in certificates):
+        print(
+            f"The {thousands(taken.without_label)} rows without an answer count as "
+            "wrong in the error rate of all rows and in that of a class"
+        )
     held = "all at once with" if jointly else "each with"
     print(f"True {held} confidence {confidence:g}, assuming")
     for assumption in certificates[0].assumed:
@@ -286,6 +293,7 @@ class Taken(NamedTuple):
     new: str  # what the rows are to it
     # Of which every claim is made too; None: those that are promised something of.
     subgroups: Memberships | None = None
+    without_label: int = 0  # rows of y to which nothing was answered
 
 
 def _by_file(
@@ -372,6 +380,7 @@ def _by_answers(
                 f"{what} {unknown[0]!r} is not among --classes {classes}",
                 ExitCode.DATA,
             )
+    without_label = 0
     with failing_as_data():
         if are_sets:
             known = known or sorted({*y.tolist(), *(c for p in parts for c in p)})
@@ -380,8 +389,11 @@ def _by_answers(
         else:
             labels = np.array([word or None for word in answered], dtype=object)
             answers = answers_from(labels, y, known or None)
+            without_label = answered.count("")
     new = UNSEEN.format("what answered")
-    return Taken(answers, np.arange(len(y)), y, together, (), "", new, inside)
+    return Taken(
+        answers, np.arange(len(y)), y, together, (), "", new, inside, without_label
+    )
 
 
 def _labelled(
