@@ -126,10 +126,12 @@ def order_in_time(
         Of the orders, of rows of equal time, and of folds.
     """
     assert rows.times is not None
-    order = ordered_rows(rows, random_state)
+    # Of one seed the first random order would be that of rows of equal time.
+    for_ties, for_folds = np.random.RandomState(random_state).randint(2**31, size=2)
+    order = ordered_rows(rows, int(for_ties))
     if len(order) < FEWEST_ROWS:
         return OrderInTime(None)
-    columns, names = _columns(rows, order, random_state)
+    columns, names = _columns(rows, order, int(for_folds))
     # Of an indicator place and spread are the same.
     pairs = zip(rows.features, rows.is_text, strict=True)
     measured = [name for name, is_text in pairs if not is_text]
