@@ -157,7 +157,10 @@ def test_fit_writes_detectors_too(prudent, rows_file, tmp_path, method):
     [
         (("--method", "low-density", "--target", "diagnosis"), "--normal is missing"),
         (("--method", "lda", "--normal", "benign"), "detectors are minimax"),
-        (("--method", "low-density", "--normal", "benign", "--param", "a=1"), "NAME"),
+        (
+            ("--method", "low-density", "--normal", "benign", "--param", "a=1"),
+            "no parameter 'a'",
+        ),
         (("--method", "low-density", "--promise", "error <= 5%"), "is not for this"),
         (
             ("--method", "minimax", "--normal", "benign", "--select", "cv"),

@@ -431,12 +431,35 @@ def test_parameters_are_set(prudent, tmp_path):
     assert load(model)[-1].covariance == 0.25
 
 
-@pytest.mark.parametrize("assignment", ["colour=red", "covariance"])
-def test_unknown_parameter_is_a_usage_error(prudent, tmp_path, assignment):
-    fit = ("fit", "iris", "--method", "minimax", "-o", tmp_path / "m")
+@pytest.mark.parametrize("given", ["C=0.0001", "logisticregression__C=0.0001"])
+def test_parameters_of_a_pipeline_are_those_of_its_last_step(prudent, tmp_path, given):
+    model = tmp_path / "m"
+    fit = ("fit", "iris", "--method", "logistic", "-o", model)
+    assert prudent(*fit, "--param", given).code == 0
+    assert load(model)[-1].C == 0.0001
+    compared = prudent(
+        *("compare", "iris", "--promise", "none", "--methods", "logistic"),
+        *("--baselines", "none", "--param", f"logistic.{given}", "--json", "-"),
+    )
+    (row,) = json.loads(compared.out)["rows"]
+    assert row["parameters"]["logisticregression__C"] == "0.0001"
+
+
+@pytest.mark.parametrize(
+    ("method", "assignment", "says"),
+    [
+        ("minimax", "colour=red", "MinimaxProbabilityClassifier has no parameter 'col"),
+        ("logistic", "colour=red", "choose among C, class_weight"),
+        ("minimax", "covariance", "--param takes NAME=VALUE, got 'covariance'"),
+    ],
+)
+def test_unknown_parameter_is_a_usage_error(
+    prudent, tmp_path, method, assignment, says
+):
+    fit = ("fit", "iris", "--method", method, "-o", tmp_path / "m")
     outcome = prudent(*fit, "--param", assignment)
     assert outcome.code == 2
-    assert "--param takes NAME=VALUE with a name among" in outcome.err
+    assert says in outcome.err
 
 
 def test_parameter_out_of_range_is_a_data_error(prudent, tmp_path):

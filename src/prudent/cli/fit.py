@@ -299,18 +299,15 @@ def _read_parameters(
     estimator: Any, method: str, assignments: list[str]
 ) -> dict[str, Any]:
     """Values of the parameters that were given as NAME=VALUE."""
-    from prudent.evaluation.methods import read_value
+    from prudent.evaluation.methods import parameter_name, read_value
 
-    known = sorted(estimator.get_params(deep=False))
     parameters = {}
     for assignment in assignments:
         name, equals, value = assignment.removeprefix(f"{method}.").partition("=")
-        if not equals or name not in estimator.get_params():
-            raise UsageError(
-                f"--param takes NAME=VALUE with a name among {', '.join(known)}, "
-                f"got {assignment[:64]!r}."
-            )
-        parameters[name] = read_value(value)
+        if not equals:
+            raise UsageError(f"--param takes NAME=VALUE, got {assignment[:64]!r}.")
+        with ending("--param: {}", ExitCode.USAGE):
+            parameters[parameter_name(estimator, name)] = read_value(value)
     return parameters
 
 

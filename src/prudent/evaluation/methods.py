@@ -50,7 +50,28 @@ class Method:
 
     def estimator(self, random_state: int) -> Any:
         """Return an estimator that is not fitted yet."""
-        return self.build(random_state).set_params(**(self.parameters or {}))
+        estimator = self.build(random_state)
+        given = self.parameters or {}
+        return estimator.set_params(
+            **{parameter_name(estimator, name): value for name, value in given.items()}
+        )
+
+
+def parameter_name(estimator: Any, name: str) -> str:
+    """What `set_params` calls a parameter; of a pipeline first those of its last step.
+
+    Who names a method by one word knows nothing of the pipeline around it. A name that
+    is no parameter is a ValueError.
+    """
+    last_name, last = getattr(estimator, "steps", [("", estimator)])[-1]
+    if name in last.get_params():
+        return f"{last_name}__{name}" if last_name else name
+    if name in estimator.get_params():
+        return name
+    listed = ", ".join(sorted(last.get_params(deep=False)))
+    raise ValueError(
+        f"{type(last).__name__} has no parameter {name[:64]!r}: choose among {listed}."
+    )
 
 
 def _class(path: str) -> Any:
