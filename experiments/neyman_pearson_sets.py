@@ -2,7 +2,8 @@
 
 On ten sets the rows outside the training part are the population, from which 1000
 held-out rows are drawn with replacement, so that every true rate is known exactly.
-MAPIE 1.6 controls the recall; a calibration that finds no threshold flags every row.
+MAPIE 1.6 controls the recall; a calibration that finds no threshold, after which its
+`predict` raises an error, counts as one that flags every row.
 
 python -m experiments.neyman_pearson_sets [--draws N]
 """
