@@ -370,10 +370,51 @@ def test_labels_that_are_words_are_sorted_for_the_moments_alone(monkeypatch, dty
     def sort(_):
         raise AssertionError
 
-    monkeypatch.setattr(moment_fits, "check_classification_targets", sort)
+    monkeypatch.setattr(moment_fits, "check_classes", sort)
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = np.array(["ill", "well", "unknown"] * 20, dtype=dtype)
     model = NearestMean().fit(X, y)
     assert model.classes_.tolist() == ["ill", "unknown", "well"]
     with pytest.raises(AssertionError):
         NearestMean().fit(X, np.arange(60) / 2)
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [(None, "y holds no label in 1 of 60 rows"), (3, "y mixes labels of type string")],
+)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        prudent.SelectiveClassifier(LogisticRegression()),
+        prudent.BestClassifier({"logistic": LogisticRegression()}),
+        prudent.ConformalClassifier(),
+        prudent.MinimaxProbabilityClassifier(),
+        prudent.RiskCalibratedClassifier(),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_labels_that_are_missing_or_of_two_types_are_named(estimator, label, message):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.array([label] + ["a", "b"] * 29 + ["a"], dtype=object)
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, y)
+
+
+@pytest.mark.parametrize("unknown", [np.nan, None, ""])
+def test_rows_of_no_known_group_cannot_be_kept_apart(unknown):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    groups = np.repeat(np.arange(20), 3).astype(object)
+    if unknown == "":
+        groups = groups.astype(str).astype(object)
+    groups[7] = unknown
+    model = prudent.SelectiveClassifier(LogisticRegression(), error_rate=0.4)
+    with pytest.raises(ValueError, match="`groups` says nothing of 1 of 60 rows"):
+        model.fit(X, np.arange(60) % 2, groups=groups)
+
+
+@pytest.mark.parametrize("groups", [None, []])
+def test_no_rows_are_said_to_be_none(groups):
+    model = prudent.SelectiveClassifier(LogisticRegression())
+    with pytest.raises(ValueError, match="`X` holds 0 rows; give at least 3"):
+        model.fit(np.empty((0, 2)), [], groups=groups)

@@ -200,6 +200,7 @@ def test_a_tiny_gap_needs_no_look_at_the_whole_saw():
         ({"power": 1.0}, "`power` must lie in (0, 1), got 1.0."),
         ({"answered_share": 0}, "`answered_share` must lie in (0, 1], got 0."),
         ({"claims": 0}, "`claims` must be at least 1, got 0."),
+        ({"claims": "a"}, "`claims` must be at least 1, got 'a'."),
     ],
 )
 def test_bad_arguments(options, message):

@@ -384,3 +384,9 @@ def test_certify_proves_what_a_model_promises_of_its_subgroups():
     old = new["old"].to_numpy()
     limit = upper_limit(int(missed[old].sum()), int(old.sum()), level=0.025)
     assert found[1].bound == 1 - limit
+
+
+def test_what_names_no_columns_is_refused():
+    model = SelectiveClassifier(LogisticRegression(), subgroups=1.5)
+    with pytest.raises(TypeError, match="`subgroups` must be a list .* got 1.5"):
+        model.fit(np.arange(60.0)[:, None], np.arange(60) % 2)

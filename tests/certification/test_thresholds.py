@@ -581,3 +581,34 @@ def test_a_label_may_be_called_the_rest():
         rng.random(300), renamed, **settings | {"positive": "c"}
     )
     assert [p.bound for p in named] == [p.bound for p in others.at(0.5)]
+
+
+@pytest.mark.parametrize("cell", [None, np.nan, "b", 2])
+def test_answers_are_wrong_or_not(cell):
+    # None counted as right, and a label as wrong.
+    wrong = np.array([cell, 0, 1, 1], dtype=object)
+    with pytest.raises(ValueError, match=f"must be True or False, got {cell!r}"):
+        ThresholdBands.from_scores(np.arange(4) / 4, wrong, kind="answers")
+
+
+def test_rows_without_a_label_are_not_taken_for_negative_ones():
+    labels = np.array([1.0, np.nan, 0.0, 1.0])
+    with pytest.raises(ValueError, match="holds no label in 1 of 4 rows"):
+        ThresholdBands.from_scores(np.arange(4) / 4, labels, kind="alarms", positive=1)
+
+
+def test_what_is_no_threshold_or_limit_is_refused_by_its_name():
+    bands = ThresholdBands.from_scores(
+        np.arange(9) / 9, np.arange(9) > 5, kind="alarms"
+    )
+    with pytest.raises(ValueError, match="`threshold` must be a number, got 'a'"):
+        bands.at("a")
+    with pytest.raises(ValueError, match="`class_error` must be a number, got 'a'"):
+        bands.find(minimise="false alarm", class_error="a")
+    with pytest.raises(ValueError, match="`class_error` must be a number, got nan"):
+        bands.find(minimise="false alarm", class_error=np.nan)
+    for look in (bands.limits, bands.figures):
+        with pytest.raises(ValueError, match=r"must be a list of numbers, got .* \(\)"):
+            look(0.5)
+        with pytest.raises(ValueError, match="`thresholds` are NaN in 1 of 2 rows"):
+            look([0.5, np.nan])

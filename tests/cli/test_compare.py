@@ -251,6 +251,15 @@ def test_false_alarms_of_a_class_are_its_errors(prudent, tmp_path, monkeypatch):
     assert "The class error rate of class 'benign' is at most 0.05" in fitted.out
 
 
+def test_rows_of_no_known_group_are_refused_before_any_work(prudent, table_file):
+    rows = "".join(f"{n},{n % 20 or ''},{'ab'[n % 2]}\n" for n in range(400))
+    path = table_file(f"x,patient,y\n{rows}")
+    outcome = prudent("compare", path, "--target", "y", "--groups", "patient")
+    assert outcome.code == 3
+    assert "`groups` says nothing of 20 of 400 rows" in outcome.err
+    assert outcome.out == ""
+
+
 def test_where_groups_count_it_is_groups_that_are_needed(prudent, table_file):
     rows = "".join(f"{n},{n % 20},{'ab'[n % 2]}\n" for n in range(400))
     path = table_file(f"x,patient,y\n{rows}")

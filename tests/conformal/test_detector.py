@@ -201,3 +201,11 @@ def test_stored_detectors_answer_alike(tmp_path, settings):
             copy.score_samples(new), detector.score_samples(new)
         )
         assert copy.guarantees_ == detector.guarantees_
+
+
+def test_only_held_out_rows_have_calibrated_scores():
+    full = ConformalDetector(method="full").fit(NORMAL)
+    assert not hasattr(full, "calibrated_scores")
+    with pytest.raises(AttributeError, match="calibrated_scores") as refused:
+        full.calibrated_scores(NORMAL)
+    assert "method='split'" in str(refused.value.__cause__)

@@ -5,6 +5,7 @@ import pytest
 
 from prudent import ClassMoments
 from prudent.core.classes import (
+    check_two_classes,
     class_costs,
     class_priors,
     classes_seen,
@@ -142,3 +143,8 @@ def test_classes_of_every_integer_type_keep_label_and_type(dtype, width):
         assert moments.classes.dtype == np.dtype(dtype)
         assert moments.classes.tolist() == expected.tolist()
         assert moments.weight.tolist() == counts.tolist()
+
+
+def test_no_rows_are_not_one_class():
+    with pytest.raises(ValueError, match=r"2 classes are needed, got no rows\."):
+        check_two_classes([])

@@ -181,6 +181,8 @@ def test_promises_are_hashable_and_equal_ones_hash_alike():
         ((-1, np.int64(10)), r"`violations` must lie in \[0, 10\], got -1\."),
         ((1, 0), r"`n` must be > 0, got 0"),
         (([True, False], 2), "`violations` must be the number .* of shape"),
+        (("a", 10), "must be numbers, got 'a' and 10"),
+        ((3, "a"), "must be numbers, got 3 and 'a'"),
     ],
 )
 def test_counts_that_cannot_be_are_refused_by_their_name(counts, message):
@@ -267,3 +269,33 @@ def test_bounds_that_differ_by_class_are_all_said():
         "The class error rate of each of the 3 classes is at most 0.05. By class: 0 "
         "0.02, 1 0.05, 2 0.01."
     )
+
+
+@pytest.mark.parametrize("law", [None, {"calibration rows": 100.0, "rank": 10.0}])
+def test_infinitely_many_rows_are_refused(law):
+    average = {} if law is None else {"average_over": "calibration rows"}
+    with pytest.raises(ValueError, match="`n` must be finite, got inf"):
+        promise(evidence=law or {}, **average).check(3, np.inf)
+
+
+@pytest.mark.parametrize("cell", [None, np.nan, 2, "no"])
+def test_violations_of_rows_are_true_or_false(cell):
+    by_group = promise(unit="group")
+    with pytest.raises(ValueError, match=f"must be True or False, got {cell!r}"):
+        by_group.check([cell, 0, 1], groups=[1, 2, 3])
+    counted = by_group.check(np.array([True, False], dtype=object), groups=[1, 2])
+    assert counted.measured == 0.5
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([1.0, np.nan, 2.0], "`groups` says nothing of 1 of 3 rows"),
+        ([None, None, "a"], "`groups` says nothing of 2 of 3 rows"),
+        (["a", "", "b"], "`groups` says nothing of 1 of 3 rows"),
+        (np.array([1, "a", 2], dtype=object), "mixes labels of type string and number"),
+    ],
+)
+def test_rows_of_no_known_group_are_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        promise(unit="group").check([0, 0, 1], groups=groups)

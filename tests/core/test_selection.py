@@ -247,3 +247,10 @@ def test_only_detectors_with_calibration_rows_select():
     assert hasattr(LowDensityRejector(), "select")
     with pytest.raises(AttributeError, match="keeps no calibration scores: it is not"):
         LowDensityRejector().calibration_scores_  # noqa: B018
+
+
+def test_a_confidence_that_is_no_number_is_refused_by_its_name():
+    rows = np.random.default_rng(0).normal(size=(80, 2))
+    detector = ConformalDetector(method="split", random_state=0).fit(rows)
+    with pytest.raises(ValueError, match=r"`confidence` must lie in .*, got 'a'\."):
+        detector.select(rows, confidence="a")

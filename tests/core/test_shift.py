@@ -350,3 +350,9 @@ def test_refusals():
             "an expected cost is not a rate: use certify(..., costs=...) on the new "
             "rows."
         )
+
+
+def test_a_radius_that_is_no_number_is_refused_by_its_name():
+    promise = Guarantee(quantity="error rate", bound=0.1, sense="<=")
+    with pytest.raises(ValueError, match="`radius` must be >= 0 for 'kl', got 'a'"):
+        promise.under_shift("kl", "a")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from prudent import Guarantee
@@ -97,3 +98,24 @@ def test_labels_do_not_say_which_rows_were_answered():
 def test_what_is_no_rate_of_rows_is_refused(quantity):
     with pytest.raises(ValueError, match=f"a {quantity} is not counted by rows"):
         violated_rows(promise(quantity), TRUTH, LABELS)
+
+
+@pytest.mark.parametrize("quantity", ["false alarm rate", "miss rate"])
+@pytest.mark.parametrize("answers", [["a", "b"], [True, False], [0, 1], ["-1", "1"]])
+def test_alarms_are_counted_by_what_a_detector_answers(quantity, answers):
+    with pytest.raises(ValueError, match="-1 for an alarm and 1 for none, got"):
+        violated_rows(promise(quantity), ["a", "b"], answers)
+
+
+def test_probabilities_are_no_sets():
+    with pytest.raises(ValueError, match="must be True or False, got 0.3"):
+        violated_rows(promise("coverage"), ["a"], [[0.3, 0.7]], CLASSES)
+    _, broken = violated_rows(promise("coverage"), ["a"], [[1.0, 0.0]], CLASSES)
+    assert not broken.any()
+
+
+def test_a_missing_value_of_pandas_is_no_label():
+    truth = pd.array(["a", pd.NA, "b"])
+    counted, broken = violated_rows(promise("error rate"), truth, ["a", "a", "a"])
+    assert counted.tolist() == [True, False, True]
+    assert (counted & broken).tolist() == [False, False, True]

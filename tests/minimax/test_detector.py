@@ -297,3 +297,18 @@ def test_parameters_changed_after_the_fit_change_no_answer():
         alarms == -1, detector.rule_.alarms(detector.score_samples(rows()))
     )
     assert detector.guarantees_ is detector.rule_.guarantees
+
+
+def test_a_singular_covariance_is_one_of_the_normal_rows():
+    wide = np.random.default_rng(0).normal(size=(20, 30))
+    with pytest.raises(SingularCovarianceError, match="matrix of class 'normal'"):
+        MinimaxOutlierDetector(random_state=0).fit(wide)
+
+
+def test_an_offset_of_all_features_changes_no_distance():
+    rows = np.random.default_rng(0).integers(0, 50, size=(60, 2)) / 8
+    here = MinimaxOutlierDetector(kernel="rbf", random_state=0).fit(rows)
+    far = MinimaxOutlierDetector(kernel="rbf", random_state=0).fit(rows + 2.0**30)
+    expected = here.score_samples(rows)
+    assert np.allclose(far.score_samples(rows + 2.0**30), expected, rtol=1e-6)
+    assert far.score_samples(rows[:1] + 2.0**30) == far.score_samples(rows + 2.0**30)[0]

@@ -594,3 +594,16 @@ def test_rows_of_a_subgroup_are_counted_whatever_says_which_they_are():
     overall = PromiseMonitor(replace(promise, subgroup=None))
     with pytest.raises(ValueError, match="`subgroups` play no part"):
         overall.update_rows(true, answer, subgroups=[True] * 4)
+
+
+def test_a_count_that_is_no_number_is_refused_by_its_name():
+    with pytest.raises(
+        ValueError, match=r"`violations` must lie in \[0, 10\], got 'a'"
+    ):
+        PromiseMonitor(promise()).update("a", 10)
+
+
+@pytest.mark.parametrize("state", [{}, None, []])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(ValueError, match="the state is none that `to_dict`"):
+        PromiseMonitor.from_dict(state)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import binom, binomtest, norm
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
@@ -627,3 +628,38 @@ def test_rows_without_a_label_are_refused_and_not_counted_as_wrong(missing, kind
         prudent.promise(scores, y, "error <= 20%", predicted=answers)
     with pytest.raises(ValueError, match=f"certify: {said}"):
         prudent.certify(None, answers, y)
+
+
+def test_classes_that_stand_twice_are_refused():
+    scores = np.random.default_rng(0).random((60, 3))
+    with pytest.raises(ValueError, match="`classes` names 'no' twice"):
+        prudent.promise(
+            scores, ["yes", "no"] * 30, "coverage >= 80%", classes=["yes", "no", "no"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"random_state": "a"}, "`random_state` must be None, .*, got 'a'"),
+        ({"random_state": -1}, "`random_state` must be None, .*, got -1"),
+        ({"groups": [None] * 60}, "`groups` says nothing of 60 of 60 rows"),
+        ({"scores": csr_array(np.eye(60))}, "must be an array of numbers, .*csr_array"),
+        ({"scores": [np.nan, *range(59)]}, r"row 0 has no score \(NaN\): leave"),
+        ({"scores": [np.nan] * 2 + [1] * 58}, r"\(NaN\), and 1 more: leave"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_refused_by_its_name(change, message):
+    given = {"scores": np.arange(60.0), **change}
+    with pytest.raises(ValueError, match=message):
+        prudent.promise(y=["yes", "no"] * 30, promise="missed yes <= 20%", **given)
+
+
+@pytest.mark.parametrize("limits", [0.1, {"zz": 0.1}])
+def test_another_rate_of_labels_is_given_by_class(limits):
+    rule = prudent.promise(
+        np.arange(60) / 60, ["no"] * 30 + ["yes"] * 30, "missed yes <= 20%"
+    )
+    assert rule.at({"yes": 0.3}).guarantees[0].bound == 0.3
+    with pytest.raises(ValueError, match="limits of a rule of labels are given"):
+        rule.at(limits)

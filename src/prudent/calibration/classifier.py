@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_array, check_random_state, check_X_y
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from prudent._compat import (
@@ -37,6 +36,7 @@ from prudent.core.classes import check_two_classes, class_costs
 from prudent.core.rows import Block, LocalRows, Rows, hold_out
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import (
+    check_classes,
     check_groups,
     frame_columns,
     positive_weights,
@@ -568,7 +568,7 @@ default="closed_form"
         places = np.arange(len(rows))
         # Whatever the features are: their places stand in for them.
         _, y = check_X_y(places[:, np.newaxis], y, estimator=self)
-        check_classification_targets(y)
+        check_classes(y)
         if sample_weight is None:
             return rows, y, np.ones(len(y)), places
         weight, places = positive_weights(sample_weight, rows)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _num_samples,
     check_consistent_length,
@@ -46,6 +45,7 @@ from prudent.estimator_tools import (
     GivenAlarms,
     GivenAnswers,
     answers_from,
+    check_classes,
     check_groups,
     counted_answers,
     delegate,
@@ -328,7 +328,7 @@ def certify_thresholds(
     terms = Terms(confidence=float(confidence), frozen=True)
     if is_outlier_detector(model):
         return _detector_bands(model, X, labels, kind, positive, terms)
-    check_classification_targets(labels)
+    check_classes(labels)
     _check_labels("certify_thresholds", model, labels)
     n_classes = len(model.classes_)
     selective = isinstance(model, SelectiveClassifier)
@@ -464,7 +464,7 @@ def _model_answers(model: Any, X: Any, y: NDArray[Any]) -> GivenAnswers:
     are refused.
     """
     if not isinstance(model, GivenAnswers):
-        check_classification_targets(y)
+        check_classes(y)
     _check_labels("certify", model, y)
     if isinstance(model, GivenAnswers):
         columns = {

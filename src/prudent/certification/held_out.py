@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.core.binomial import check_fraction
@@ -22,6 +21,7 @@ from prudent.core.types import FloatArray
 from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
+    check_classes,
     decision_values,
     fit_inside,
     model_name,
@@ -98,7 +98,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         refuse_dask(X)
         X, y = indexable(X, y)
         y = _check_y(y)
-        check_classification_targets(y)
+        check_classes(y)
         random = check_random_state(self.random_state)
         if isinstance(self.estimator, FrozenEstimator):
             check_is_fitted(self.estimator)
@@ -118,6 +118,8 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
         """Refuse rows of which one part or the other would be too few."""
         name, n = type(self).__name__, len(y)
         n_held_out = held_out_count(n, self.calibration_size)
+        if n == 0:
+            raise ValueError(f"{name}: `X` holds 0 rows; give at least 3.")
         if groups is None and n - n_held_out < 2:
             raise ValueError(
                 f"{name}: `calibration_size={self.calibration_size:g}` of {n} row(s) "

@@ -128,7 +128,7 @@ def plan(
             "rate at or above the bound cannot be certified."
         )
     check_fraction("answered_share", answered_share, "(0, 1]")
-    if not claims >= 1:
+    if not (isinstance(claims, Real) and claims >= 1):
         raise ValueError(f"`claims` must be at least 1, got {shown(claims)}.")
     level = (1 - confidence) / claims
     answered = fewest_rows(bound, 1 - level)

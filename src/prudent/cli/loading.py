@@ -149,6 +149,7 @@ def all_or_sample(
     """
     import numpy as np
 
+    from prudent.core.validation import check_group_cells
     from prudent.estimator_tools import check_times
     from prudent.io import Table, all_rows, sample_rows
 
@@ -157,6 +158,8 @@ def all_or_sample(
         training = all_rows(surveyed)
         if groups is not None:
             together = source.words(groups)[training.rows]
+            with failing_as_data():
+                check_group_cells(together)
             training = replace(training, groups=together)
         if time is not None:
             cells = _times_in(source, time, training.rows)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from prudent._compat import Interval, StrOptions, fit_context
@@ -32,6 +33,15 @@ from prudent.estimator_tools import (
 )
 from prudent.rules.rule import FalseAlarms, Rule, Terms
 from prudent.rules.scores import ROUNDING, CalibrationScores
+
+
+def _scores_by_model(detector: Any) -> bool:
+    if getattr(detector, "method_", SPLIT) != SPLIT:
+        raise AttributeError(
+            "`calibrated_scores` are those that held-out rows were ranked by, and "
+            "method='full' holds out none: use `p_value`, or method='split'."
+        )
+    return True
 
 
 class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
@@ -226,6 +236,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         p_value, below = self._ask(X)
         return p_value - below / (2 * (self._n_ranking + 1))
 
+    @available_if(_scores_by_model)
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
         return ordinary_scores(self.estimator_, self._rows(X))

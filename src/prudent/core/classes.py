@@ -32,10 +32,8 @@ def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:
         It names the class there is.
     """
     if len(labels) < 2:
-        raise ValueError(
-            "rows of at least 2 classes are needed, got one class: "
-            f"{', '.join(shown(label) for label in labels)}."
-        )
+        got = f"one class: {shown(labels[0])}" if len(labels) else "no rows"
+        raise ValueError(f"rows of at least 2 classes are needed, got {got}.")
 
 
 def classes_seen(moments: ClassMoments) -> BoolArray:

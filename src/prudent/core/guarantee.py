@@ -27,7 +27,13 @@ from prudent.core.binomial import (
 from prudent.core.rows import one_row_per_group
 from prudent.core.shift import bernoulli_divergence, check_shift, worst_rate
 from prudent.core.types import BoolArray
-from prudent.core.validation import plain, shown
+from prudent.core.validation import (
+    as_flags,
+    check_group_cells,
+    missing_labels,
+    plain,
+    shown,
+)
 
 Quantity = Literal[
     "error rate",
@@ -325,6 +331,7 @@ default=None
                     "`violations` must say of each row whether it is one where "
                     f"`groups` are given, got {violations!r:.64}."
                 )
+            broken = as_flags("`violations`, whether each row is one,", broken)
             return float(np.count_nonzero(broken[rows])), float(len(rows))
         if n is None:
             raise ValueError("`n`, the number of rows looked at, is missing.")
@@ -333,10 +340,20 @@ default=None
                 "`violations` must be the number of such rows where no `groups` are "
                 f"given, got an array of shape {np.shape(violations)}."
             )
-        count = float(violations)  # type: ignore[arg-type]
-        if n > 0 and not 0 <= count <= n:
-            raise ValueError(f"`violations` must lie in [0, {n:g}], got {count:g}.")
-        return count, float(n)
+        try:
+            count, n_rows = float(violations), float(n)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise ValueError(
+                "`violations` and `n` must be numbers, got "
+                f"{shown(violations)} and {shown(n)}."
+            ) from None
+        if n_rows == math.inf:
+            raise ValueError("`n` must be finite, got inf.")
+        if n_rows > 0 and not 0 <= count <= n_rows:
+            raise ValueError(
+                f"`violations` must lie in [0, {n_rows:g}], got {count:g}."
+            )
+        return count, n_rows
 
     def rows_that_count(
         self, n_rows: int, groups: ArrayLike | None = None
@@ -379,6 +396,7 @@ default=None
                 f"`groups` must have one value for each of the {n_rows} rows, got "
                 f"shape {names.shape}."
             )
+        check_group_cells(names)
         return np.sort(one_row_per_group(names, np.random.RandomState(0)))
 
     def under_shift(
@@ -706,7 +724,12 @@ def violated_rows(
     scope, quantity = guarantee.scope, guarantee.quantity
     if quantity in NOT_A_RATE:
         raise ValueError(f"a {quantity} is not counted by rows: use `update`.")
-    counted = _labelled(truth)
+    if answer.ndim == 2:
+        answer = as_flags("whether a label is in the set of a row", answer)
+    counted = ~missing_labels(truth)
+    if not counted.all() and truth.dtype.kind == "O":
+        truth = truth.copy()
+        truth[~counted] = None  # pandas has one that is neither equal nor different
     if quantity == "probability":
         return counted, truth == scope
     violated: Any
@@ -740,8 +763,11 @@ def violated_rows(
             "which rows were answered: give the bool matrix of `predict_set` and "
             "`classes`."
         )
+    elif quantity in ALARMS:
+        _check_alarms(quantity, answer)
+        violated = answer == ALARMS[quantity]
     else:
-        violated = answer == ALARMS[quantity] if quantity in ALARMS else truth != answer
+        violated = truth != answer
     if scope is not None and quantity != "miss rate":
         counted &= truth == scope
     violated = np.asarray(violated, dtype=bool)
@@ -764,13 +790,15 @@ def _lacking(
             f"the sets have {sets.shape[1]} columns, `classes` has {len(labels)} "
             "labels."
         )
-    return ~np.any(sets.astype(bool) & (truth[:, None] == labels), axis=1)
+    return ~np.any(sets & (truth[:, None] == labels), axis=1)
 
 
-def _labelled(truth: NDArray[Any]) -> BoolArray:
-    """Which rows have a label: neither NaN nor None, (n,)."""
-    if truth.dtype.kind == "f":
-        return ~np.isnan(truth)
-    if truth.dtype.kind == "O":
-        return np.array([v is not None and v == v for v in truth.tolist()], dtype=bool)
-    return np.ones(len(truth), dtype=bool)
+def _check_alarms(quantity: str, answer: NDArray[Any]) -> None:
+    """Refuse answers that are no detector's: none of them would break the promise."""
+    known = np.asarray((answer == ALARM) | (answer == 1), dtype=bool)
+    known &= answer.dtype.kind != "b"
+    if not known.all():
+        raise ValueError(
+            f"a {quantity} is counted by the answers of a detector, -1 for an alarm "
+            f"and 1 for none, got {shown(answer[int(np.argmin(known))])}."
+        )

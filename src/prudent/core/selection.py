@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from prudent.core.assumptions import Assumption
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 
 NullShare = Literal["one", "storey"]
 
@@ -40,9 +42,10 @@ def check_selection(rate: float, null_share: str, confidence: float | None) -> N
     check_fraction("false_discovery_rate", rate)
     if null_share not in ("one", "storey"):
         raise ValueError(f"`null_share` must be 'one' or 'storey', got {null_share!r}.")
-    if confidence is not None and not 0 < confidence < 1:
+    within = isinstance(confidence, Real) and 0 < confidence < 1
+    if confidence is not None and not within:
         raise ValueError(
-            f"`confidence` must lie in (0, 1) or be None, got {confidence}."
+            f"`confidence` must lie in (0, 1) or be None, got {shown(confidence)}."
         )
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Real
 
 from prudent.core.binomial import check_fraction
+from prudent.core.validation import shown
 
 # Below this a power series replaces differences that would cancel.
 SMALL = 0.01
@@ -71,9 +73,9 @@ def check_shift(divergence: str, radius: float, order: float | None) -> None:
             f"`divergence` must be one of {list(DIVERGENCES)}, got {divergence!r}."
         )
     least = 1 if divergence == "likelihood_ratio" else 0
-    if not radius >= least:
+    if not isinstance(radius, Real) or not radius >= least:
         raise ValueError(
-            f"`radius` must be >= {least} for {divergence!r}, got {radius}."
+            f"`radius` must be >= {least} for {divergence!r}, got {shown(radius)}."
         )
     if divergence == "renyi":
         if order is None or not 0 < order < math.inf:

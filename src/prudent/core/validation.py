@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.rows import Block
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.exceptions import PrudentWarning
 
 Structure = Literal["full", "diagonal"]
@@ -183,11 +183,8 @@ def label_array(labels: Any, name: str) -> NDArray[Any]:
     if array.ndim != 1:
         raise ValueError(f"{name} should be a 1d array, got shape {array.shape}.")
     # NumPy would turn the list [1, "a"] into text without a word.
-    untyped = array.dtype.kind == "O" or not hasattr(labels, "dtype")
-    if untyped and len({isinstance(label, str) for label in labels}) > 1:
-        raise ValueError(
-            f"{name} mixes labels of type string and number: use one type."
-        )
+    if array.dtype.kind == "O" or not hasattr(labels, "dtype"):
+        _refuse_mixed(name, labels)
     if array.dtype.kind == "f" and not (array == np.floor(array)).all():
         raise ValueError(
             f"{name} holds NaN or continuous values: class labels must be whole "
@@ -200,15 +197,80 @@ def label_array(labels: Any, name: str) -> NDArray[Any]:
 
 def refuse_missing_labels(name: str, labels: NDArray[Any]) -> None:
     """Raise ValueError where rows have no label: it is neither a class nor wrong."""
-    n_missing = 0
-    if labels.dtype.kind == "f":
-        n_missing = int(np.isnan(labels).sum())
-    elif labels.dtype.kind == "O":
-        n_missing = sum(map(_is_missing, labels.tolist()))
+    n_missing = int(missing_labels(labels).sum())
     if n_missing:
         raise ValueError(
             f"{name} holds no label in {n_missing} of {len(labels)} rows, but None or "
             "NaN: leave these rows out."
+        )
+
+
+def check_label_cells(name: str, labels: NDArray[Any]) -> None:
+    """Raise ValueError for labels that are missing, or strings beside numbers."""
+    refuse_missing_labels(name, labels)
+    if labels.dtype.kind == "O":
+        _refuse_mixed(name, labels.tolist())
+
+
+def check_group_cells(groups: NDArray[Any]) -> None:
+    """Raise ValueError where rows have no group: they might be of any of the others."""
+    unknown = missing_labels(groups)
+    if groups.dtype.kind in "OTU":
+        unknown |= np.array([cell == "" for cell in groups.tolist()], dtype=bool)
+    if unknown.any():
+        raise ValueError(
+            f"`groups` says nothing of {int(unknown.sum())} of {len(groups)} rows, "
+            "which may belong to any group: leave these rows out, or give each a "
+            "group of its own if it is known to belong to no other row."
+        )
+    if groups.dtype.kind == "O":
+        _refuse_mixed("`groups`", groups.tolist())
+
+
+def as_flags(name: str, values: Any) -> BoolArray:
+    """True or False, of any shape; 1 and 0 are taken for them.
+
+    Anything else would turn into True or False without a word: None, which nobody
+    knows, or a label. It is a ValueError, which begins with `name`.
+    """
+    given = np.asarray(values)
+    if given.dtype.kind == "O":
+        given = np.array(given.tolist())
+    if given.dtype.kind == "b":
+        return given
+    cells = given.ravel()
+    is_flag = np.zeros(len(cells), dtype=bool)
+    if given.dtype.kind in "iuf":
+        is_flag = (cells == 0) | (cells == 1)
+    if not is_flag.all():
+        cell = cells[int(np.argmin(is_flag))]
+        raise ValueError(f"{name} must be True or False, got {shown(cell)}.")
+    return given.astype(bool)
+
+
+def refuse_twice(name: str, labels: Iterable[Any]) -> None:
+    """Raise ValueError where a label stands twice: it would have two columns."""
+    known = [plain(label) for label in labels]
+    again = [label for place, label in enumerate(known) if label in known[:place]]
+    if again:
+        raise ValueError(f"`{name}` names {shown(again[0])} twice.")
+
+
+def missing_labels(labels: NDArray[Any]) -> BoolArray:
+    """Which rows have None, NaN or what data frames have for them, (n,)."""
+    if labels.dtype.kind == "f":
+        return np.isnan(labels)
+    if labels.dtype.kind in "mM":
+        return np.isnat(labels)
+    if labels.dtype.kind == "O":
+        return np.array([_is_missing(cell) for cell in labels.tolist()], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def _refuse_mixed(name: str, labels: Iterable[Any]) -> None:
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise ValueError(
+            f"{name} mixes labels of type string and number: use one type."
         )
 
 

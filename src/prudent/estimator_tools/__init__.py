@@ -15,7 +15,7 @@ from prudent.estimator_tools.answers import (
     rule_answers,
     scored_alarms,
 )
-from prudent.estimator_tools.given import check_groups, check_times
+from prudent.estimator_tools.given import check_classes, check_groups, check_times
 from prudent.estimator_tools.held_out import (
     HeldOutEstimator,
     copied_rows,
@@ -59,6 +59,7 @@ __all__ = [
     "TableColumns",
     "TablePipeline",
     "answers_from",
+    "check_classes",
     "check_groups",
     "check_rows",
     "check_times",

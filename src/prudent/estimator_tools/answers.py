@@ -32,6 +32,7 @@ from prudent.core.selection import (
     select_rows,
 )
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import refuse_twice
 from prudent.estimator_tools.subgroups import Subgroups
 from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, false_alarm_bands
@@ -672,6 +673,8 @@ def answers_from(answers: ArrayLike, y: ArrayLike, classes: Any = None) -> Given
             "certify: answers must be labels (n,) or boolean sets (n, n_classes) of "
             f"the {len(truth)} rows of `y`, got an array of shape {given.shape}."
         )
+    if classes is not None:
+        refuse_twice("classes", classes)
     if given.ndim == 2:
         if given.dtype != bool or classes is None or len(classes) != given.shape[1]:
             raise ValueError(

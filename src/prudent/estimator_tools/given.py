@@ -1,4 +1,4 @@
-"""What a fit is given beside its rows: groups and times, checked."""
+"""What a fit is given beside its features: labels, groups and times, checked."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from prudent.core.order import checked_times
-from prudent.core.validation import shown
+from prudent.core.validation import check_group_cells, check_label_cells, shown
+
+
+def check_classes(y: NDArray[Any]) -> None:
+    """Refuse labels that name no classes: missing, of two types, or continuous."""
+    check_label_cells("y", y)
+    check_classification_targets(y)
 
 
 def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
@@ -22,6 +29,7 @@ def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
             f"`groups` must hold one label for each of the {n_rows} rows, got "
             f"{len(labels)}."
         )
+    check_group_cells(labels)
     if len(np.unique(labels)) < 2:
         raise ValueError(
             "`groups` must name at least 2 groups: whole groups are held out."

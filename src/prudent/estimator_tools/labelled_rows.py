@@ -18,11 +18,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from prudent.core.types import IntArray
-from prudent.estimator_tools.given import check_groups, check_times
+from prudent.estimator_tools.given import check_classes, check_groups, check_times
 from prudent.estimator_tools.tables import TableColumns, cells_of
 from prudent.io.table import is_text
 from prudent.rules.subgroups import Memberships
@@ -161,7 +160,7 @@ def labelled_rows(X: Any, y: Any, groups: Any = None, time: Any = None) -> Label
             f"`y` has {int(np.isnan(labels).sum())} missing labels (NaN); leave these "
             "rows out."
         )
-    check_classification_targets(labels)
+    check_classes(labels)
     return LabelledRows(
         X=rows,
         y=labels,

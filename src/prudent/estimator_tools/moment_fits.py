@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -26,6 +25,7 @@ from prudent.core.moments import ClassMoments, feature_names
 from prudent.core.rows import LocalRows, Split
 from prudent.core.types import FloatArray
 from prudent.core.validation import shown
+from prudent.estimator_tools.given import check_classes
 from prudent.estimator_tools.held_out import refuse_dask
 from prudent.exceptions import DegenerateDataError, PrudentWarning
 
@@ -50,7 +50,7 @@ def check_training(
     refuse_dask(X)
     X, y = validate_data(estimator, X, y, reset=reset)
     if not _are_classes(y):
-        check_classification_targets(y)
+        check_classes(y)
     if sample_weight is None:
         return X, y, None
     weight, kept = positive_weights(sample_weight, X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,9 @@ class Subgroups:
         """
         if callable(option):
             return cls._learned_from(option, X)
-        items = [option] if isinstance(option, str | int) else list(option or ())
+        items: list[Any] = [option]
+        if isinstance(option, Iterable) and not isinstance(option, str):
+            items = list(option)
         if not items:
             raise ValueError("`subgroups` must name at least one column, got none.")
         return cls._parted([factors_of(item) for item in items], X)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.certification.held_out import refuse_fit_parameters
@@ -20,6 +19,7 @@ from prudent.core.classes import check_two_classes
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
+from prudent.estimator_tools.given import check_classes
 from prudent.estimator_tools.held_out import refuse_dask
 from prudent.estimator_tools.subgroups import SubgroupsOption, names_of_subgroups
 from prudent.evaluation.choice import ChosenClassifier, chosen_in
@@ -207,7 +207,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         refuse_dask(X)
         X, y = indexable(X, y)
         y = _check_y(y)
-        check_classification_targets(y)
+        check_classes(y)
         labels = np.unique(y)
         check_two_classes(labels)
         seed = self.random_state

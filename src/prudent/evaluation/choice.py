@@ -23,14 +23,13 @@ from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_y, check_is_fitted, indexable
 
 from prudent.certification.held_out import class_scores
 from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.order import forward_folds
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools import check_groups, check_times, fit_inside
+from prudent.estimator_tools import check_classes, check_groups, check_times, fit_inside
 from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
 from prudent.evaluation.methods import Method, candidates
 from prudent.evaluation.promising import (
@@ -119,7 +118,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         methods = self.methods()
         X, y = indexable(X, y)
         y = _check_y(y)
-        check_classification_targets(y)
+        check_classes(y)
         folds = self._folds(len(y), groups, time)
         judged, failed = self._judge_all(methods, X, y, folds)
         order = [list(judged)[k] for k in ranking([*judged.values()])]

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from prudent.core.guarantee import Guarantee
 from prudent.estimator_tools import check_rows, check_training
@@ -111,7 +110,6 @@ class ClasswiseRejector(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a rejector on the rows of each class."""
         X, y, _ = check_training(self, X, y)
-        check_classification_targets(y)
         self.classes_ = np.unique(y)
         random = check_random_state(self.random_state)
         self.rejectors_ = []

@@ -94,6 +94,10 @@ class TrainingKernel:
         return np.concatenate([np.diag(self._between(b, b)) for b in small])
 
     def _between(self, X: FloatArray, Y: FloatArray) -> FloatArray:
+        if self.metric == "rbf" and len(Y):
+            # Squared distances as scikit-learn has them lose the digits of an offset.
+            origin = Y[:1].astype(np.float64)
+            X, Y = X - origin, Y - origin
         return pairwise_kernels(
             X, Y, metric=self.metric, filter_params=True, **self.params
         ).astype(np.float64, copy=False)

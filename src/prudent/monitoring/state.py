@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from prudent._version import __version__
 from prudent.core.binomial import check_fraction
 from prudent.core.types import BoolArray, FloatArray
+from prudent.core.validation import shown
 
 FORMAT = 1
 
@@ -37,16 +38,24 @@ def as_losses(losses: ArrayLike) -> FloatArray:
 def checked_batch(violations: Any, n: Any) -> tuple[float, int]:
     """Violations in [0, n] of n >= 0 rows."""
     if not isinstance(n, Integral) and not (isinstance(n, float) and n.is_integer()):
-        raise ValueError(f"`n` must be an integer >= 0, got {n}.")
+        raise ValueError(f"`n` must be an integer >= 0, got {shown(n)}.")
     if n < 0:
         raise ValueError(f"`n` must be an integer >= 0, got {int(n)}.")
-    if not 0 <= violations <= n:
-        raise ValueError(f"`violations` must lie in [0, {int(n)}], got {violations}.")
-    return float(violations), int(n)
+    try:
+        count = float(violations)
+    except (TypeError, ValueError):
+        count = math.nan
+    if not 0 <= count <= int(n):
+        raise ValueError(
+            f"`violations` must lie in [0, {int(n)}], got {shown(violations)}."
+        )
+    return count, int(n)
 
 
 def check_format(state: dict[str, Any]) -> None:
     """Refuse a state that a newer prudent wrote."""
+    if not isinstance(state, dict) or "format" not in state:
+        raise ValueError("the state is none that `to_dict` of a monitor gives.")
     if state["format"] > FORMAT:
         raise ValueError(
             f"the state has format {state['format']}, this is prudent {__version__} "

@@ -23,6 +23,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -36,7 +37,13 @@ from prudent.core.binomial import (
 )
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import plain, refuse_nan, shown
+from prudent.core.validation import (
+    as_flags,
+    check_label_cells,
+    plain,
+    refuse_nan,
+    shown,
+)
 from prudent.exceptions import InfeasibleError
 from prudent.rules.rule import Terms
 from prudent.rules.scores import EXACT, AnswerScores, ClassScores, Rounding
@@ -189,11 +196,12 @@ class ThresholdBands:
         refuse_nan(ranked, "{} have no score.")
         names: tuple[Any, ...] = ()
         if kind == "alarms":
+            check_label_cells("`y_or_wrong`", labels)
             different = [plain(name) for name in np.unique(labels)]
             names, positive = two_sides(different, positive)
             marked = labels == positive
         else:
-            marked = labels.astype(bool)
+            marked = as_flags("`y_or_wrong`, whether each answer is wrong,", labels)
         return cls.of(
             ranked,
             marked,
@@ -255,6 +263,8 @@ class ThresholdBands:
             If the threshold is NaN, an argument lies outside its range, or belongs to
             alarms and this is about answers.
         """
+        if not isinstance(threshold, Real):
+            raise ValueError(f"`threshold` must be a number, got {shown(threshold)}.")
         if math.isnan(threshold):
             raise ValueError("`threshold` is NaN.")
         at = np.array([threshold])
@@ -334,6 +344,8 @@ class ThresholdBands:
             )
         kept = np.ones(len(at), dtype=bool)
         for name, limit in limits.items():
+            if not isinstance(limit, Real) or math.isnan(limit):
+                raise ValueError(f"`{name}` must be a number, got {shown(limit)}.")
             column = known[name]
             rises = name in AT_LEAST
             within = column >= limit if rises else column <= limit
@@ -359,6 +371,7 @@ class ThresholdBands:
         "error rate", "precision" and with `costs` "expected cost": the worst over the
         box of what the limits allow.
         """
+        thresholds = _as_thresholds(thresholds)
         limits = self.limits(thresholds)
         if self.kind == "answers":
             if prevalence is not None or costs is not None:
@@ -400,6 +413,7 @@ class ThresholdBands:
         For alarms "miss rate", "false alarm rate" and "flagged share", upper ones; for
         answers the upper "selective error rate" and the lower "answered share".
         """
+        thresholds = _as_thresholds(thresholds)
         delta = 1 - self.confidence
         n = len(self.scores)
         first, second, third = self._counts(thresholds).values()
@@ -690,6 +704,18 @@ def _positions(n: int) -> IntArray:
     ends = np.arange(OUTERMOST)
     places = np.concatenate([ends, np.rint(between), n - 1 - ends])
     return np.unique(places.astype(np.intp))
+
+
+def _as_thresholds(thresholds: ArrayLike) -> FloatArray:
+    """Thresholds (n,) to look at, none of them NaN."""
+    given = np.asarray(thresholds)
+    if given.ndim != 1 or (len(given) and given.dtype.kind not in "iufb"):
+        raise ValueError(
+            "`thresholds` must be a list of numbers, got an array of shape "
+            f"{given.shape}; `at` looks at one."
+        )
+    refuse_nan(given.astype(np.float64), "`thresholds` are NaN in {}.")
+    return given.astype(np.float64)
 
 
 def _not_kept(

@@ -321,6 +321,12 @@ class ClassErrors:
         few rows is never ruled out.
         """
         classes, rows = tuple(self.scores.classes.tolist()), self.scores
+        if not isinstance(rate, Mapping) or not set(rate) <= set(classes):
+            raise ValueError(
+                "the limits of a rule of labels are given by class, such as "
+                f"{{{classes[-1]!r}: 0.1}} where the classes are "
+                f"{', '.join(map(repr, classes))}; got {shown(rate)}."
+            )
         inside = Memberships(np.ones((len(rows.codes), 1), dtype=bool), ("",))
         if self.memberships is not None:
             inside = self.memberships

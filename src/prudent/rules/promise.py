@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +15,12 @@ from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import log_evidence, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import refuse_missing_labels
+from prudent.core.validation import (
+    check_group_cells,
+    refuse_missing_labels,
+    refuse_twice,
+    shown,
+)
 from prudent.exceptions import InfeasibleError
 from prudent.rules.boundary import error_boundary
 from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, unproved_share
@@ -204,20 +210,19 @@ class ScoreTable:
         if labelled is not None and self.truth is not None:
             self.wrong = self.truth != labelled
         self.labels = None if classes is None else list(classes)
+        if self.labels is not None:
+            refuse_twice("classes", self.labels)
         if classes is None and labelled is None and self.truth is not None:
             self.labels = np.unique(self.truth).tolist()
         # One column of groups, or a table of columns by name.
         parted = isinstance(by, Mapping) or hasattr(by, "columns")
         self.by = None if parted else self._column("by", by)
         self.columns = by if parted else None
-        self.random = (
-            random_state
-            if isinstance(random_state, np.random.RandomState)
-            else np.random.RandomState(random_state)
-        )
+        self.random = _random(random_state)
         self.grouped, self.rows = groups is not None, np.arange(len(self.scores))
         together, named = self._column("groups", groups), self._column("ids", ids)
         if together is not None:
+            check_group_cells(together)
             self.rows = np.sort(one_row_per_group(together, self.random))
         else:
             _refuse_repeats(self.scores, self.truth, named)
@@ -410,9 +415,28 @@ class ScoreTable:
         return coverage.rule(wish.allowed)
 
 
+def _random(random_state: Any) -> np.random.RandomState:
+    """What the draws come from; ValueError of what seeds none."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    seeds = isinstance(random_state, Integral) and 0 <= int(random_state) < 2**32
+    if random_state is not None and not seeds:
+        raise ValueError(
+            "`random_state` must be None, a whole number from 0 to 4294967295 or a "
+            f"RandomState, got {shown(random_state)}."
+        )
+    return np.random.RandomState(random_state)
+
+
 def _check_scores(scores: ArrayLike) -> FloatArray:
     """Scores (n,) or (n, n_classes), none of them NaN and not all of them equal."""
-    values = np.asarray(scores, dtype=np.float64)
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "`scores` must be an array of numbers, one for each row or a row of one "
+            f"for each class, got {type(scores).__name__}."
+        ) from None
     if values.ndim not in (1, 2) or not len(values):
         raise ValueError(
             "`scores` must have a row for each row of the table, and one column or one "
@@ -420,9 +444,10 @@ def _check_scores(scores: ArrayLike) -> FloatArray:
         )
     lacking = np.flatnonzero(np.isnan(values).reshape(len(values), -1).any(axis=1))
     if len(lacking):
+        others = f", and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise ValueError(
-            f"row {int(lacking[0])} has no score (NaN), and {len(lacking) - 1} more: "
-            "leave such rows out; the promise is then about rows with scores."
+            f"row {int(lacking[0])} has no score (NaN){others}: leave such rows out; "
+            "the promise is then about rows with scores."
         )
     if (values == values.flat[0]).all():
         raise ValueError(

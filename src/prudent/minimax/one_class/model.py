@@ -17,6 +17,8 @@ from prudent.minimax.kernel import Span
 
 #: Unit to which scores of kernel fits are rounded, in their standard deviations.
 KERNEL_RESOLUTION = 2.0**-26
+#: What the one class is called in errors.
+NORMAL = ("normal",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +113,7 @@ def halfspace(mean: ArrayLike, covariance: ArrayLike) -> HalfSpace:
             "no half-space without the origin holds a class whose mean is 0 (smallest "
             "false_alarm_rate 1): move the origin, or use region='ellipsoid'."
         )
-    factor = check_positive_definite(S[None])[0]
+    factor = check_positive_definite(S[None], classes=NORMAL)[0]
     weights = cho_solve((factor, True), m)
     return HalfSpace(weights, math.sqrt(float(m @ weights)))
 
@@ -121,7 +123,7 @@ def ellipsoid(
 ) -> Ellipsoid:
     """Ellipsoid around a mean (a pair), in the metric of a positive definite matrix."""
     factors = MahalanobisFactors.from_covariances(
-        mean[None], covariance[None], means_lo=mean_lo[None]
+        mean[None], covariance[None], means_lo=mean_lo[None], classes=NORMAL
     )
     return Ellipsoid(mean, factors.means_lo[0], factors.inverse_factors[0], rho)
 
