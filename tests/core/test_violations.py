@@ -25,7 +25,7 @@ def promise(quantity, scope=None):
     [
         ("coverage", None, (SETS, CLASSES), [0, 1, 3, 4], [3, 4]),
         ("coverage", "b", (SETS, CLASSES), [1, 4], [4]),
-        ("coverage", 7, (SETS, CLASSES), [], []),
+        ("coverage", "c", (SETS, CLASSES), [], []),
         ("selective error rate", None, (SETS, CLASSES), [0, 4], [4]),
         ("selective error rate", "a", (SETS, CLASSES), [0], []),
         ("false alarm rate", "a", (SETS, CLASSES), [0, 3], [3]),
@@ -53,6 +53,34 @@ def test_rows_are_counted_and_broken_as_the_promise_says(
 def test_numbers_that_are_missing_are_no_labels():
     about, _ = violated_rows(promise("error rate"), [0.0, np.nan, 1.0], [0, 0, 0])
     assert about.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "scope", "truth", "answers", "says"),
+    [
+        ("class error rate", 1, ["1", "0"], (["1", "0"],), "in `y_true`, such as '1'"),
+        ("class error rate", "1", [1, 0], ([1, 0],), "in the promise, such as '1'"),
+        ("error rate", None, [1, 0], (["1", "0"],), "and numbers in `y_true`, such as"),
+        ("coverage", None, ["a", "b"], (SETS[:2], [0, 1]), "and numbers in `classes`"),
+        ("coverage", "1", [1, 0], (SETS[:2], [0, 1]), "numbers in `y_true`"),
+        ("flagged share", 1, ["1", "0"], (["1", "0"],), "use one type"),
+        ("precision", "1", [1, None], (["1", "0"],), "use one type"),
+        ("probability", "1", [1, 0], ([1, 0],), "use one type"),
+        ("false alarm rate", "1", [1, 0], ([1, -1],), "use one type"),
+    ],
+)
+def test_text_beside_numbers_is_refused_where_nothing_would_be_counted(
+    quantity, scope, truth, answers, says
+):
+    with pytest.raises(ValueError, match=says):
+        violated_rows(promise(quantity, scope), truth, *answers)
+
+
+def test_answers_of_a_detector_are_no_labels():
+    about, broken = violated_rows(
+        promise("false alarm rate", "a"), ["a", "b", "a"], [1, -1, -1]
+    )
+    assert (about & broken).tolist() == [False, False, True]
 
 
 def test_precision_of_a_detector_counts_anomalies_among_its_alarms():

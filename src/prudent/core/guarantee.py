@@ -730,13 +730,21 @@ def violated_rows(
     if not counted.all() and truth.dtype.kind == "O":
         truth = truth.copy()
         truth[~counted] = None  # pandas has one that is neither equal nor different
+    flag = ALARM if quantity in OF_FLAGGED and scope is None else scope
+    labels: dict[str, Any] = {"the promise": [] if flag is None else [flag]}
+    if needs_labels(guarantee) and quantity != "miss rate":
+        labels["`y_true`"] = truth[counted]
+    if answer.ndim == 1 and quantity not in ALARMS and quantity != "probability":
+        labels["`y_answer`"] = answer
+    elif classes is not None:
+        labels["`classes`"] = np.asarray(classes)
+    _check_one_type(labels)
     if quantity == "probability":
         return counted, truth == scope
     violated: Any
     if quantity in OF_FLAGGED:
         if answer.ndim != 1:
             raise ValueError(f"a {quantity} is counted by labels: give those.")
-        flag = ALARM if scope is None else scope
         flagged = np.asarray(answer == flag, dtype=bool)
         if quantity == "flagged share":
             return np.ones(len(truth), dtype=bool), flagged
@@ -791,6 +799,19 @@ def _lacking(
             "labels."
         )
     return ~np.any(sets & (truth[:, None] == labels), axis=1)
+
+
+def _check_one_type(labels: Mapping[str, Any]) -> None:
+    """Refuse text beside numbers, where no label ever equals another: 1 and '1'."""
+    first = {name: given[0] for name, given in labels.items() if len(given)}
+    text = [name for name, label in first.items() if isinstance(label, str)]
+    numbers = [name for name in first if name not in text]
+    if text and numbers:
+        one, other = text[0], numbers[0]
+        raise ValueError(
+            f"labels are text in {one}, such as {shown(first[one])}, and numbers in "
+            f"{other}, such as {shown(first[other])}: use one type."
+        )
 
 
 def _check_alarms(quantity: str, answer: NDArray[Any]) -> None:

@@ -257,8 +257,9 @@ class PromiseMonitor(Watcher):
         Raises
         ------
         ValueError
-            If the shapes disagree, `classes` is missing, a selective error rate comes
-            with labels, or `groups` are missing, or they or `subgroups` play no part.
+            If the shapes disagree, labels are text here and numbers there, `classes`
+            is missing, a selective error rate comes with labels, or `groups` are
+            missing, or they or `subgroups` play no part.
         """
         counted, violated = violated_rows(self.guarantee, y_true, y_answer, classes)
         if subgroups is not None:
