@@ -180,6 +180,17 @@ def test_small_cells_are_named_with_the_rows_they_need():
     assert model.cells_ == ["site=1", "site=0"]
 
 
+def test_a_subgroup_of_which_no_row_is_held_out_is_named():
+    frame, y = _table(1500)
+    frame.loc[0, "site"] = 2
+    model = SelectiveClassifier(
+        LogisticRegression(), error_rate=0.2, subgroups=["site"], random_state=0
+    )
+    with pytest.warns(PrudentWarning, match=r"site=2 \(0 held-out rows, needs 19\)"):
+        model.fit(frame, y)
+    assert model.cells_ == ["site=1", "site=0"]
+
+
 def test_where_nothing_is_answered_the_warning_counts_every_cell():
     X, sides = np.zeros((40, 2)), np.arange(40) % 2
 

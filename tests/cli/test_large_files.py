@@ -353,6 +353,7 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
             for name, (command, file, *more) in commands.items()
         }
         found["predict"] = peak("predict", path, "-m", model, "-o", out, "--keep", "y")
+        found["describe"] = peak("describe", path, "--target", "y")
         peaks[factor] = found
     for command, small in peaks[1].items():
         assert peaks[4][command] <= 1.2 * small, command

@@ -279,18 +279,23 @@ class CellErrors:
         )
 
     def too_small(self, rate: float) -> dict[str, tuple[int, int]]:
-        """Cells that take no part: their rows, and how many they would need."""
+        """Cells that take no part: their rows, and how many they would need.
+
+        Subgroups of which no row is held out have no cell, and take no part either.
+        """
         counts = np.array([own.n_rows for own in self.scores], dtype=np.intp)
         together = self.terms.each()
         kept = cells_with_rows_enough(counts, rate, together)
         needed = fewest_rows(rate, together ** (1 / (int(kept.sum()) + 1)))
-        return {
+        small = {
             cell_name(cell, self.subgroups): (n, needed)
             for cell, n, takes_part in zip(
                 self.cells, counts.tolist(), kept, strict=True
             )
             if not takes_part
         }
+        lacking = np.flatnonzero(~self.cells.any(axis=0))
+        return small | {self.subgroups[g]: (0, needed) for g in lacking}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
