@@ -1,4 +1,4 @@
-"""All estimators of scikit-learn are saved and come back; others by their names."""
+"""Classifiers and detectors of scikit-learn come back; others by their names."""
 
 from __future__ import annotations
 

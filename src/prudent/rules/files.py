@@ -1,7 +1,7 @@
 """Rules as JSON, which a few lines of any language apply.
 
-Numbers that decide are decimal strings that round-trip, since not every reader of JSON
-keeps all digits of a number, nor knows infinity.
+Thresholds and the ends of bands are decimal strings that round-trip, since not every
+reader of JSON keeps all digits of a number, nor knows infinity.
 """
 
 from __future__ import annotations
