@@ -37,6 +37,25 @@ def test_a_usage_error_ends_once(prudent, failing, sentence, told):
     assert outcome.err == f"prudent: error: {told} prudent describe --help\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (
+            ("--drop", "a", "--drop", "b"),
+            "--drop is given twice: give what it takes in",
+        ),
+        (("--seed", "1", "--seed=2"), "--seed is given twice: give it once"),
+        (("-o", "other"), "-o/--output is given twice"),
+    ],
+)
+def test_a_value_given_twice_is_refused(prudent, tmp_path, arguments, says):
+    fit = ("fit", "iris", "--method", "lda", "-o", tmp_path / "m", *arguments)
+    outcome = prudent(*fit)
+    assert outcome.code == 2
+    assert says in outcome.err
+    assert not (tmp_path / "m").exists()
+
+
 def test_memory_is_a_limit(prudent, failing):
     failing(MemoryError())
     outcome = prudent("describe", "iris")

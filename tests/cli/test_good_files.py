@@ -196,3 +196,39 @@ def test_what_a_reader_should_know_is_noted(prudent, table_file, case):
     outcome = prudent("describe", table_file(content), "--target", "y", *options)
     assert outcome.code == 0
     assert words in outcome.out
+
+
+def test_one_column_is_a_table_where_no_target_is_needed(prudent, table_file, tmp_path):
+    rows = [f"{k % 7 + 0.5 * (k % 3)}" for k in range(80)]
+    labels = ["u" if float(cell) < 3 else "v" for cell in rows]
+    told = table_file(
+        "a,y\n" + "".join(f"{c},{y}\n" for c, y in zip(rows, labels, strict=True)),
+        "told.csv",
+    )
+    bare = table_file("a\n" + "\n".join(rows) + "\n", "bare.csv")
+    model, detector = tmp_path / "m.prudent", tmp_path / "d.prudent"
+    fit = ("fit", told, "--target", "y", "--method", "lda", "-o", model)
+    assert prudent(*fit).code == 0
+    answers = prudent("predict", bare, "-m", model).out
+    assert answers == prudent("predict", told, "-m", model).out
+    watched = prudent(
+        *("monitor", model, "--data", bare, "--reference", told),
+        *("--state", tmp_path / "w.json"),
+    )
+    assert watched.code == 0, watched.err
+    assert "drift (1 columns)" in watched.out
+    assert prudent("detect", bare, "--model-out", detector).code == 0
+    assert prudent("predict", bare, "-m", detector).code == 0
+
+
+@pytest.mark.parametrize("delimiter", [" ", ":"])
+def test_another_delimiter_is_not_taken_for_one_column(prudent, table_file, delimiter):
+    path = table_file(PLAIN.replace(",", delimiter))
+    outcome = prudent("detect", path)
+    assert outcome.code == 3
+    assert f"use --delimiter {delimiter!r}" in outcome.err
+
+
+def test_a_name_may_hold_a_space(prudent, table_file):
+    path = table_file("height in cm\n" + "".join(f"{k}\n" for k in range(60)))
+    assert prudent("detect", path).code == 0

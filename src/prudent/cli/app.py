@@ -9,12 +9,20 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from prudent._version import __version__
-from prudent.cli.output import CommandError, ExitCode, forget_notes, note, set_quiet
+from prudent.cli.output import (
+    CommandError,
+    ExitCode,
+    UsageError,
+    forget_notes,
+    note,
+    set_quiet,
+)
 from prudent.io.errors import TableError
 
 # Each is a function in the module of its name, or in that of a near relative.
@@ -70,6 +78,24 @@ def _options(
     """Robust classification that states its promises and keeps them."""
 
 
+class OnceOnly(typer.core.TyperCommand):
+    """A command that refuses a value given twice: only the last would count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of the command."""
+        _, _, given = self.make_parser(ctx).parse_args(args=[*args])
+        for place, option in enumerate(given):
+            takes_one = isinstance(option, typer.core.TyperOption) and not (
+                option.multiple or option.is_flag or option.count
+            )
+            if takes_one and option in given[:place]:
+                how = "give it once"
+                if (option.metavar or "").endswith(",.."):
+                    how = "give what it takes in one, separated by commas"
+                raise UsageError(f"{'/'.join(option.opts)} is given twice: {how}.")
+        return super().parse_args(ctx, args)
+
+
 def _application(named: str) -> typer.Typer:
     """Build the command that is named; the others are a line of help each.
 
@@ -86,7 +112,7 @@ def _application(named: str) -> typer.Typer:
     for name, summary in COMMANDS.items():
         if name == named:
             module = import_module(f"prudent.cli.{MODULES.get(name, name)}")
-            app.command(name)(getattr(module, name))
+            app.command(name, cls=OnceOnly)(getattr(module, name))
         else:
             app.command(name, help=summary)(_not_named)
     return app

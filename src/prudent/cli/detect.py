@@ -198,7 +198,7 @@ def read_normal(
 
     from prudent.estimator_tools.labelled_rows import preprocessing
 
-    source, target = open_data(data, target, columns)
+    source, target = open_data(data, target, columns, one_column=target is None)
     if target is None and normal is not None:
         raise UsageError("--normal needs --target, the column that holds it.")
     surveyed = look_through(source, None, columns, handed_along=target)

@@ -224,7 +224,9 @@ def _read(
     """Read all rows, and check them before any of them is counted."""
     digest = _digest(data)
     words = (*loaded.text_columns, *([] if groups is None else [groups]))
-    source, target = open_data(data, target, reading, text_columns=words)
+    source, target = open_data(
+        data, target, reading, text_columns=words, one_column=True
+    )
     frame, truth, together = loaded.read(source, target, groups)
     codes = loaded.codes(frame)
     features_digest = hashlib.sha256(codes.tobytes()).hexdigest()

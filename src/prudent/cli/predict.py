@@ -80,7 +80,7 @@ def predict(
             )
     kept = names(keep)
     spelled = (*kept, *loaded.text_columns)
-    source, _ = open_data(data, None, columns, text_columns=spelled)
+    source, _ = open_data(data, None, columns, text_columns=spelled, one_column=True)
     loaded.require_subgroups(source)
     for name in kept:
         check_column(name, source.names)

@@ -181,8 +181,8 @@ def open_delimited(
     n_bytes, n_lines, quoted = _check_characters(source)
     delimiter = delimiter or _sniff(source)
     names, start = _read_names(source, delimiter, header)
-    if len(names) == 1 and not one_column:
-        raise _one_column(source, delimiter)
+    if len(names) == 1:
+        _refuse_one_column(source, delimiter, is_expected=one_column)
     named = header is not False
     # Found here, not by pyarrow: what it makes of no rows at all can end the process.
     if next(islice(_records(source, delimiter), int(named), None), None) is None:
@@ -292,19 +292,27 @@ def _sniff(source: TextSource) -> str:
     return max(DELIMITERS, key=quality)
 
 
-def _one_column(source: TextSource, delimiter: str) -> TableError:
-    _, record = next(_records(source, delimiter))
-    counts = Counter(record[0])
-    others = [c for c in OTHER_DELIMITERS if c != delimiter and counts[c]]
-    if not others:
-        return TableError(
+def _refuse_one_column(
+    source: TextSource, delimiter: str, *, is_expected: bool
+) -> None:
+    """Refuse what another delimiter parts, and a table without features."""
+    first, *others = [
+        Counter(record[0]) for _, record in _records(source, delimiter, most=2)
+    ]
+    # A name may hold a space by itself; a delimiter stands in the cells below, too.
+    below = others[0] if is_expected and others else first
+    guesses = [c for c in OTHER_DELIMITERS if c != delimiter and first[c] and below[c]]
+    if guesses:
+        guess = max(guesses, key=lambda character: first[character])
+        raise TableError(
+            f"only one column found; is the delimiter {guess!r}? use --delimiter "
+            f"{guess!r}"
+        )
+    if not is_expected:
+        raise TableError(
             f"only one column found in {source.name}. "
             "A table needs features and a target; name another --delimiter."
         )
-    guess = max(others, key=lambda character: counts[character])
-    return TableError(
-        f"only one column found; is the delimiter {guess!r}? use --delimiter {guess!r}"
-    )
 
 
 def _read_names(

@@ -56,8 +56,8 @@ def open_table(
     numbers alone, which None allows; without one they are column1, column2...
     `text_columns` are kept as the file spells them ("NA" is a word there),
     `typed_columns` in the type of their first rows (whole numbers stay such). One
-    column is mostly due to another delimiter, unless `one_column`. A TableError says
-    what is wrong, where, what to try.
+    column is refused unless `one_column`, and where another delimiter stands in its
+    cells too. A TableError says what is wrong, where, what to try.
 
     Examples
     --------
