@@ -428,6 +428,11 @@ def test_a_fitted_scaler_in_front_of_full_is_warned_about(iris):
     for scaler in (StandardScaler(), MinMaxScaler()):
         with pytest.warns(PrudentWarning, match="void"):
             make_pipeline(scaler, ConformalClassifier()).fit(X, y)
+    # The greatest values of these columns become 1 only but for rounding errors.
+    rows = MinMaxScaler().fit_transform(np.random.default_rng(0).normal(size=(75, 9)))
+    assert rows.max(axis=0).tolist() != [1.0] * 9
+    with pytest.warns(PrudentWarning, match="minimum 0 and maximum 1"):
+        ConformalClassifier().fit(rows, y)
     inside = ConformalClassifier(
         make_pipeline(StandardScaler(), LogisticRegression()), random_state=0
     ).fit(X, y)

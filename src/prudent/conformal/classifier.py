@@ -186,9 +186,10 @@ def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:
     Z = X[:, varies]
     with np.errstate(over="ignore", invalid="ignore"):
         centred = (np.abs(Z.mean(axis=0)) <= 1e-10 * np.abs(Z).max(axis=0)).all()
-    fractions = (lowest[varies] == 0) & (highest[varies] == 1)
+    # A scaler to this range misses its ends by rounding errors.
+    fractions = (np.abs(lowest) <= 1e-10) & (np.abs(highest - 1) <= 1e-10)
     between = ((Z > 0) & (Z < 1)).any(axis=0)
-    if centred or (fractions & between).all():
+    if centred or (fractions[varies] & between).all():
         what = "mean 0" if centred else "minimum 0 and maximum 1"
         warnings.warn(
             f"{type(estimator).__name__}: every column of X has {what}; if a "
