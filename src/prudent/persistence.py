@@ -98,7 +98,17 @@ MUCH, MOST_SHRUNK = 1 << 28, 20
 
 
 class ModelFileError(ValueError):
-    """A model file that cannot or must not be read."""
+    """A model file that cannot or must not be read.
+
+    Attributes
+    ----------
+    untrusted : tuple of str
+        Types and functions for want of whose trust alone it was refused.
+    """
+
+    def __init__(self, message: str, untrusted: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.untrusted = tuple(untrusted)
 
 
 @dataclass(frozen=True)
@@ -372,11 +382,13 @@ def _foreign(content: bytes) -> list[str]:
 def _refuse(foreign: Sequence[str], trusted: Sequence[str], path: str) -> None:
     refused = [name for name in foreign if name not in {*trusted}]
     if refused:
+        is_older = any(name.startswith("prudent.") for name in refused)
         advice = f"If you trust them and the file, load it with trusted={refused}."
-        if any(name.startswith("prudent.") for name in refused):
+        if is_older:
             advice = "Another version of prudent wrote it: fit the model again."
         raise ModelFileError(
-            f"{path} holds types that are not trusted: {', '.join(refused)}. {advice}"
+            f"{path} holds types that are not trusted: {', '.join(refused)}. {advice}",
+            () if is_older else refused,
         )
 
 

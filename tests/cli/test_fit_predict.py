@@ -795,7 +795,8 @@ def test_what_no_model_file_would_hold_is_refused_before_the_fit(
     assert outcome.code == 0, outcome.err
     refused = prudent("predict", "iris", "-m", model)
     assert refused.code == 4
-    assert "not trusted: foreign_package.Foreign" in refused.err
+    assert "not trusted. If you trust them and the file, use " in refused.err
+    assert "--trusted foreign_package.Foreign" in refused.err
     assert prudent("predict", "iris", "-m", model, *trusted).code == 0
     certify = ("certify", "iris", "-m", model, *trusted)
     assert "foreign_package" not in prudent(*certify).err

@@ -326,13 +326,17 @@ def check_storable(estimator: Any, trusted: Sequence[str]) -> None:
         raise CommandError(str(error), ExitCode.MODEL) from error
     refused = [name for name in foreign if name not in trusted]
     if refused:
-        options = " ".join(f"--trusted {name}" for name in refused)
         raise CommandError(
             f"{type(estimator).__name__} holds types that no model file holds unless "
-            f"they are trusted. If you trust them, use {options}, and so when the "
-            "model is used",
+            f"they are trusted. If you trust them, use {_trusting(refused)}, and so "
+            "when the model is used",
             ExitCode.MODEL,
         )
+
+
+def _trusting(names: Sequence[str]) -> str:
+    """Options by which types are trusted."""
+    return " ".join(f"--trusted {name}" for name in names)
 
 
 def save_model(
@@ -360,7 +364,13 @@ def load_model(path: Path, trusted: Sequence[str] | None = None) -> LoadedModel:
         header = read_header(path)
         estimator = load(path, trusted=trusted or ())
     except ModelFileError as error:
-        raise CommandError(str(error), ExitCode.MODEL) from error
+        sentence = str(error)
+        if error.untrusted:
+            sentence = (
+                f"{path} holds types that are not trusted. If you trust them and the "
+                f"file, use {_trusting(error.untrusted)}"
+            )
+        raise CommandError(sentence, ExitCode.MODEL) from error
     except OSError as error:
         raise CommandError(
             f"cannot read {path}: {error.strerror}. Give a file written by prudent fit",
