@@ -7,9 +7,11 @@ import gzip
 import io
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import csv as pyarrow_csv
 
 from prudent.io import Column, Preparation, TableError, read_table, training_data
 from prudent.io.errors import LONGEST_VALUE, counted, listed, shown
@@ -99,6 +101,22 @@ def test_one_row_more_than_a_block_of_integers_may_have_fractions(tmp_path):
     X = Preparation(tuple(map(Column, "ab"))).transform(table)
     assert X[-1].tolist() == [1.5, 2.5]
     assert X[:-1].sum() == 900_000
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_no_thread_reads_a_small_table_by_python(tmp_path, monkeypatch, packed):
+    """Such a thread aborts a command that ends meanwhile, in one of twenty runs."""
+    given, open_csv = [], pyarrow_csv.open_csv
+
+    def noting(stream, *settings):
+        given.append(type(stream))
+        return open_csv(stream, *settings)
+
+    monkeypatch.setattr(pyarrow_csv, "open_csv", noting)
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes((gzip.compress if packed else bytes)(b"a,b\n1,x\n2,y\n"))
+    assert read_table(str(path)).n_rows == 2
+    assert set(given) == {pa.BufferReader}
 
 
 def test_words_of_many_blocks_keep_their_rows(tmp_path):

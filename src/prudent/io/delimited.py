@@ -11,9 +11,9 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -124,18 +124,17 @@ class DelimitedSource:
             null_values=list(MISSING_WORDS),
             decimal_point=self.decimal,
         )
-        with (
-            self.text.open(self.start) as stream,
-            pyarrow_csv.open_csv(stream, read, parse, convert) as reader,
-        ):
-            try:
+        with self.text.open(self.start) as file:
+            stream: Any = file
+            if self.n_bytes <= PART_BYTES:
+                # A thread that reads ahead in a file of Python's, or lets go of its
+                # bytes, aborts a process that ends meanwhile, as a command on a small
+                # table may. In memory of pyarrow's own it needs no Python.
+                copied = pa.BufferOutputStream()
+                copied.write(file.read())
+                stream = pa.BufferReader(copied.getvalue())
+            with pyarrow_csv.open_csv(stream, read, parse, convert) as reader:
                 yield reader
-            finally:
-                if self.n_bytes <= PART_BYTES:
-                    # A read ahead that meets the end of the process aborts it: a
-                    # command on a small table may end at once.
-                    with suppress(pa.ArrowException):
-                        deque(reader, maxlen=0)
 
     def _place(self, row: int) -> str:
         records = _records(self.text, self.delimiter)
