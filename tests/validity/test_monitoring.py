@@ -559,7 +559,7 @@ def test_promised_shares_and_probabilities_are_rarely_called_broken(quantity, st
             monitor = monitor.guarantee.check(monitor.violations_, monitor.n_ or 1)
             checked |= monitor.verdict == "broken" and len(promises) == 1
         alarms, wrong = alarms + broken, wrong + checked
-    # Not in vain: a score and its mirror image are equally sure, so that places are few.
+    # Not in vain: a score and its mirror image are equally sure, so places are few.
     assert promised > 0.4 * streams
     assert held(alarms, streams, 0.1)  # the level, and what the promise may fail
     assert held(wrong, streams, 0.1)
