@@ -332,8 +332,8 @@ def _spread(detection: Detection) -> list[str]:
         return []
     low, high = detection.own_rates
     return [
-        "The false-alarm rate of the detector itself, which is fitted on all normal "
-        f"rows, lies between {low:.3f} and {high:.3f} with probability {OWN:g}."
+        "The false-alarm rate of the detector itself, for which all normal rows are "
+        f"used, lies between {low:.3f} and {high:.3f} with probability {OWN:g}."
     ]
 
 
