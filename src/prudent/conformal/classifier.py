@@ -18,6 +18,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_y,
     _num_samples,
@@ -34,10 +35,9 @@ from prudent.core.classes import check_two_classes, log_odds_against
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
-from prudent.core.validation import shown
+from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
-    check_classes,
     decision_values,
     fit_inside,
     one_thread,
@@ -545,7 +545,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         given, X = X, self._rows(X, reset=True)
         y = _check_y(y)
         check_consistent_length(X, y)
-        check_classes(y)
+        if y.dtype.kind == "O":
+            check_label_cells("y", y)
+        check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two_classes(self.classes_)
         self.n_rows_ = len(codes)
