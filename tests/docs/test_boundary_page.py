@@ -4,8 +4,13 @@ import doctest
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from experiments.boundary_attack import CASES, worst_of
+from scipy.stats import binom
+
+from prudent.certification import error_boundary
+from prudent.rules.boundary import crossing_probability
 
 PAGE = Path(__file__).parents[2] / "docs" / "boundary.rst"
 
@@ -22,6 +27,24 @@ def test_the_example_runs():
     results = doctest.testfile(str(PAGE), module_relative=False)
     assert results.attempted == 4
     assert results.failed == 0
+
+
+def last_test_crossing(n, rate, level):
+    """Probability that a binomial test of some first ranks is passed."""
+    ranks = np.arange(1, n + 1)
+    allowed = binom.ppf(level, ranks, rate).astype(int)
+    allowed -= binom.cdf(allowed, ranks, rate) > level
+    return crossing_probability(ranks[allowed >= 0], allowed[allowed >= 0], rate)
+
+
+def test_the_rates_of_false_promises_with_a_constant_error():
+    text = PAGE.read_text(encoding="utf-8").split("For\n:math:`\\alpha = 5")[1]
+    quoted = re.findall(r"([0-9.]+) %", text.split("These four")[0])
+    boundary = [error_boundary(n, 0.05).crossing for n in (500, 2000)]
+    last_test = [last_test_crossing(n, 0.05, 0.05) for n in (500, 2000)]
+    exact = [f"{100 * rate:.2f}" for rate in boundary]
+    exact += [f"{100 * rate:.1f}" for rate in last_test]
+    assert quoted == ["95", *exact]
 
 
 @pytest.mark.slow
