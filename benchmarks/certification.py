@@ -25,7 +25,7 @@ def workloads() -> Iterator[Workload]:
     terms = Terms(confidence=0.95)
 
     def threshold() -> None:
-        rows = AnswerScores.of(scores, wrong)
+        rows = AnswerScores.from_answers(scores, wrong)
         SelectiveError(scores=rows, terms=terms).rule(0.05)
 
     threshold()  # the boundary is kept

@@ -401,10 +401,12 @@ def _is_defined(name: str, what: Any = object) -> bool:
     """Whether the module of a full name defines it, and does not merely import it."""
     module, _, qualified = name.rpartition(".")
     try:
-        found = getattr(import_module(module), qualified, None)
+        attribute = getattr(import_module(module), qualified, None)
     except ImportError:
         return False
-    return isinstance(found, what) and getattr(found, "__module__", "") == module
+    return (
+        isinstance(attribute, what) and getattr(attribute, "__module__", "") == module
+    )
 
 
 def _type_name(instance: Any) -> str:

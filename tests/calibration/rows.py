@@ -62,7 +62,7 @@ def objective(family, rows, y, weight=None, **options):
     """Objective over rows as the family takes them."""
     weight = np.ones(len(y)) if weight is None else weight
     block = Block(family.prepare(rows), y, weight)
-    return Objective.of(family, block, int(y.max()) + 1, **options)
+    return Objective.from_block(family, block, int(y.max()) + 1, **options)
 
 
 def block_of(objective):

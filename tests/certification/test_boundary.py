@@ -228,7 +228,7 @@ def test_closing_ties_the_other_way_is_broken(delta, expected):
 
 
 def selective(scores, wrong):
-    rows = AnswerScores.of(scores, wrong)
+    rows = AnswerScores.from_answers(scores, wrong)
     return SelectiveError(scores=rows, terms=Terms(confidence=0.95))
 
 

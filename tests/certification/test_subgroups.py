@@ -43,13 +43,13 @@ def _answers(n, seed=0):
 
 def test_each_cell_has_the_boundary_of_its_rows():
     members, sureness, wrong = _answers(900)
-    made = CellErrors.of(sureness, wrong, Memberships(members, NAMES), TERMS)
+    made = CellErrors.from_answers(sureness, wrong, Memberships(members, NAMES), TERMS)
     rule = made.rule(0.1)
     assert rule.cells.shape == (4, 3)
     each = 0.95 ** (1 / 4)
     for cell, cut in zip(rule.cells, rule.thresholds, strict=True):
         at = (members == cell).all(axis=1)
-        rows = AnswerScores.of(sureness[at], wrong[at])
+        rows = AnswerScores.from_answers(sureness[at], wrong[at])
         boundary = error_boundary(rows.n_rows, 0.1, confidence=each)
         admitted = boundary.admits(np.arange(1, rows.n_rows + 1), rows.wrong[1:])
         admitted &= rows.sureness[:-1] > rows.sureness[1:]
@@ -74,7 +74,9 @@ def test_each_cell_has_the_boundary_of_its_rows():
 def test_cells_that_were_not_seen_or_are_small_get_no_answer():
     members, sureness, wrong = _answers(400)
     members[:, 1] &= np.arange(400) < 30
-    rule = CellErrors.of(sureness, wrong, Memberships(members, NAMES), TERMS).rule(0.2)
+    rule = CellErrors.from_answers(
+        sureness, wrong, Memberships(members, NAMES), TERMS
+    ).rule(0.2)
     assert rule.cells.tolist() == [[False, False, True], [True, False, True]]
     small = np.array([[True, True, True], [False, True, False], [False, False, False]])
     assert not rule.answers(np.full(3, 2.0), small).any()
@@ -83,8 +85,10 @@ def test_cells_that_were_not_seen_or_are_small_get_no_answer():
 def test_one_subgroup_of_all_rows_is_none():
     _, sureness, wrong = _answers(500)
     every = Memberships(np.ones((500, 1), dtype=bool), ("all",))
-    one = CellErrors.of(sureness, wrong, every, TERMS).rule(0.2)
-    none = SelectiveError(scores=AnswerScores.of(sureness, wrong), terms=TERMS)
+    one = CellErrors.from_answers(sureness, wrong, every, TERMS).rule(0.2)
+    none = SelectiveError(
+        scores=AnswerScores.from_answers(sureness, wrong), terms=TERMS
+    )
     assert one.thresholds == none.rule(0.2).thresholds
     codes = wrong.astype(int)
     rows = class_scores_of(
@@ -286,7 +290,9 @@ def _false_promises(fitted, n_draws, n, rate):
 
 
 def _by_cells(sureness, wrong, members, rate):
-    made = CellErrors.of(sureness, wrong, Memberships(members, ("A", "B")), TERMS)
+    made = CellErrors.from_answers(
+        sureness, wrong, Memberships(members, ("A", "B")), TERMS
+    )
     rule = made.rule(rate)
 
     def cuts(cells):
@@ -306,7 +312,7 @@ def _by_own_thresholds(sureness, wrong, members, rate):
     """The planted fault: a threshold for each subgroup, answered above all of them."""
     cuts = []
     for inside in members.T:
-        rows = AnswerScores.of(sureness[inside], wrong[inside])
+        rows = AnswerScores.from_answers(sureness[inside], wrong[inside])
         cuts += SelectiveError(scores=rows, terms=TERMS).rule(rate).thresholds
     return lambda cells: np.where(cells, cuts, -np.inf).max(axis=1)
 

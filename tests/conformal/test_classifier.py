@@ -587,7 +587,7 @@ def test_units_are_powers_of_two_of_the_augmented_bag():
     from prudent.conformal.units import Columns
 
     X, _ = load_iris(return_X_y=True)
-    columns = Columns.of(X[::2])
+    columns = Columns.from_rows(X[::2])
     asked = columns.centre(np.vstack([X[1], 100 * X[1]]))
     expected = [[1, 0.5, 2, 1], [64, 32, 16, 2]]
     np.testing.assert_array_equal(2.0 ** columns.exponents(asked), expected)

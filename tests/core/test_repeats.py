@@ -19,7 +19,7 @@ from prudent.core.rows import (
 
 def known(X):
     columns = [cell_keys(column, j) for j, column in enumerate(X.T)]
-    return KnownRows.of(keys_of_rows(X), columns)
+    return KnownRows.from_keys(keys_of_rows(X), columns)
 
 
 def catalogue(rng, n):

@@ -21,7 +21,7 @@ def weighted_sum(block, factor, own=0):
 
 
 def test_sums_over_one_block_and_over_several():
-    whole, parts = LocalRows.of(X, CODES, WEIGHT), in_blocks(WEIGHT)
+    whole, parts = LocalRows.from_table(X, CODES, WEIGHT), in_blocks(WEIGHT)
     expected = 2.0 * WEIGHT @ X
     np.testing.assert_allclose(whole.reduce(weighted_sum, sum, 2.0), expected)
     np.testing.assert_allclose(parts.reduce(weighted_sum, sum, 2.0), expected)
@@ -32,7 +32,7 @@ def test_sums_over_one_block_and_over_several():
 
 def test_rows_of_a_class_come_together():
     for weight in (None, WEIGHT):
-        for rows in (LocalRows.of(X, CODES, weight), in_blocks(weight)):
+        for rows in (LocalRows.from_table(X, CODES, weight), in_blocks(weight)):
             found, own = rows.of_class(2)
             np.testing.assert_array_equal(found, X[[3, 6, 7]])
             assert found.dtype == np.float64

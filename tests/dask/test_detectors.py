@@ -67,7 +67,7 @@ def test_rows_are_asked_for_by_their_number_in_any_blocks():
     X = np.arange(600.0)[:, None]
     positions = np.random.default_rng(0).permutation(600)[:97]
     for sizes in ((600,), CHUNKS, (1, 5, 0, 294, 299, 1)):
-        chunks = DaskRows.of(blocks(X, sizes), None, None, None)
+        chunks = DaskRows.from_collection(blocks(X, sizes), None, None, None)
         counted = chunks.map(lambda block: len(block[0]))
         answers = answers_of(chunks, counted, positions, lambda X, y: X[:, 0])
         np.testing.assert_array_equal(np.concatenate(answers), np.sort(positions))

@@ -22,7 +22,7 @@ import prudent
 from prudent import BestClassifier, SelectiveClassifier
 from prudent.core.rows import hold_out
 from prudent.estimator_tools import rows_about
-from prudent.evaluation.choice import ChosenClassifier, told
+from prudent.evaluation.choice import ChosenClassifier, reporting_to
 from prudent.evaluation.promising import wrap
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.wish import parse_promise
@@ -314,7 +314,7 @@ def test_a_class_of_two_rows_puts_no_candidate_out():
 
 def test_progress_is_told_of_every_candidate_and_fold():
     seen = []
-    with told(lambda *state: seen.append(state)):
+    with reporting_to(lambda *state: seen.append(state)):
         best(estimators=NAMES[:2], cv=2).fit(X, Y)
     best(estimators=NAMES[:1], cv=2).fit(X, Y)  # nobody is told any more
     assert seen == [(name, fold, 2) for name in NAMES[:2] for fold in (1, 2)]

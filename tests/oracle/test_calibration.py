@@ -130,7 +130,7 @@ def test_generative_objective_is_the_joint_likelihood():
     X, y = load_iris(return_X_y=True)
     family = TiedFamily.from_rows(X, np.ones(len(y)), PriorStrengths())
     Z = family.prepare(X)
-    problem = Objective.of(family, Block(Z, y), 3, generative_weight=2.0)
+    problem = Objective.from_block(family, Block(Z, y), 3, generative_weight=2.0)
     evaluation = problem.evaluate(problem.closed_form())
     parameters = evaluation.parameters
     joint = np.array(

@@ -159,7 +159,9 @@ scores = st.lists(
 @SETTINGS
 @given(scores, st.floats(-9, 9), st.floats(0.01, 0.99))
 def test_the_cut_and_the_p_value_take_the_same_decision(held_out, score, rate):
-    rule = FalseAlarms(scores=CalibrationScores.of(np.array(held_out))).rule(rate)
+    rule = FalseAlarms(scores=CalibrationScores.from_rows(np.array(held_out))).rule(
+        rate
+    )
     assume(abs((len(held_out) + 1) * rate - round((len(held_out) + 1) * rate)) > 1e-9)
     row = np.array([score])
     assert rule.alarms(row)[0] == (rule.p_values(row)[0] <= rate)

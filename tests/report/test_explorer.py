@@ -38,7 +38,7 @@ def called(promise):
 
 
 def detector_bands():
-    return ThresholdBands.of(
+    return ThresholdBands.from_marked_scores(
         SCORES,
         FRAUD,
         kind="alarms",

@@ -54,14 +54,14 @@ def score_tables(rng, n=60, n_classes=3):
 
 def sets_rule(own, category=0, names=(None,), *, rate=0.1, by=None, tolerance=0.0):
     """Sets by own scores; rows rank among those of their category."""
-    scores = CalibrationScores.of(own, category, names, tolerance)
+    scores = CalibrationScores.from_rows(own, category, names, tolerance)
     terms = Terms(frozen=True)
     return Coverage(scores=scores, classes=LABELS, by=by, terms=terms).rule(rate)
 
 
 def alarms_rule(own, *, confidence=None, strange="low"):
     """Alarms of few rows like these."""
-    scores = CalibrationScores.of(-own if strange == "high" else own)
+    scores = CalibrationScores.from_rows(-own if strange == "high" else own)
     terms = Terms(confidence=confidence, frozen=True)
     return FalseAlarms(scores=scores, strange=strange, terms=terms).rule(0.1)
 
@@ -87,12 +87,12 @@ def rules_by_subgroup(scores, codes, wrong):
     listed = ["where", "age:30,45"], ["where*age:45", "site"], ["site"]
     for by, error in zip(listed, (0.3, 0.3, 0.2), strict=True):
         parts = Subgroups.learn(by, frame)
-        inside = parts.of(frame)
+        inside = parts.memberships(frame)
         kept = scores_within(own, inside)
         crossed = scores_within(own, inside, codes, LABELS)
         sets = {"classes": LABELS, "subgroups": inside.names}
         errors = ClassErrors(scores=rows, memberships=inside, terms=sure)
-        cells = CellErrors.of(scores.max(axis=1), wrong, inside, sure)
+        cells = CellErrors.from_answers(scores.max(axis=1), wrong, inside, sure)
         name = " and ".join(by)
         new = {
             f"sets by {name}": Coverage(scores=kept, **sets).rule(0.2),
@@ -116,7 +116,7 @@ def rules():
     own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
     group = rng.integers(0, 2, 300)
     sureness, wrong = scores.max(axis=1), scores.argmax(axis=1) != codes
-    answers = AnswerScores.of(sureness, wrong & (sureness < 2))
+    answers = AnswerScores.from_answers(sureness, wrong & (sureness < 2))
     sure = Terms(confidence=0.95, frozen=True)
     rows = class_scores_of(scores, np.array(LABELS)[codes], np.array(LABELS))
     labels = ClassErrors(scores=rows, terms=Terms(confidence=0.9, frozen=True))

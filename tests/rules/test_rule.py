@@ -17,7 +17,7 @@ SURE = Terms(confidence=0.95)
 
 
 def coverage(own, category=0, names=(None,), **settings):
-    scores = CalibrationScores.of(own, category, names, ROUNDING)
+    scores = CalibrationScores.from_rows(own, category, names, ROUNDING)
     return Coverage(scores=scores, classes=("a", "b", "c"), **settings)
 
 
@@ -87,7 +87,7 @@ def test_a_rank_of_zero_promises_that_nothing_is_left_out():
     assert rule.thresholds == (-np.inf,)
     assert rule.guarantees[0].bound == 1
     assert rule.sets(np.full((2, 3), -np.inf)).all()
-    alarms = FalseAlarms(scores=CalibrationScores.of(np.arange(5.0))).rule(0.1)
+    alarms = FalseAlarms(scores=CalibrationScores.from_rows(np.arange(5.0))).rule(0.1)
     assert alarms.guarantees[0].bound == 0
     assert not alarms.alarms(np.array([-np.inf, 0.0])).any()
 
@@ -124,8 +124,10 @@ def test_smoothed_sets_attain_the_rate():
 
 def test_alarms_of_high_scores_are_those_of_low_ones_turned_round():
     own = np.random.default_rng(2).normal(size=60)
-    low = FalseAlarms(scores=CalibrationScores.of(own)).rule(0.1)
-    high = FalseAlarms(scores=CalibrationScores.of(own), strange="high").rule(0.1)
+    low = FalseAlarms(scores=CalibrationScores.from_rows(own)).rule(0.1)
+    high = FalseAlarms(scores=CalibrationScores.from_rows(own), strange="high").rule(
+        0.1
+    )
     new = np.random.default_rng(3).normal(size=200)
     assert low.alarms(new).any()
     np.testing.assert_array_equal(low.alarms(new), high.alarms(-new))
@@ -138,7 +140,7 @@ def test_alarms_of_high_scores_are_those_of_low_ones_turned_round():
 
 @pytest.mark.parametrize(("coin", "rank"), [(0.4, 5), (0.6, 4), (0.0, 5)])
 def test_a_coin_chooses_the_rank_of_an_exact_rate(coin, rank):
-    made = FalseAlarms(scores=CalibrationScores.of(np.arange(89.0)), coin=coin)
+    made = FalseAlarms(scores=CalibrationScores.from_rows(np.arange(89.0)), coin=coin)
     rule = made.rule(0.05)  # 90 times .05 is 4.5
     assert rule.record["rank"] == rank
     assert rule.guarantees[0].bound == 0.05
@@ -149,7 +151,7 @@ def test_a_coin_chooses_the_rank_of_an_exact_rate(coin, rank):
 def test_the_surest_rows_are_answered():
     sureness = np.repeat(np.arange(100.0, 0.0, -1.0), 2)
     wrong = np.arange(200) >= 150
-    made = SelectiveError(scores=AnswerScores.of(sureness, wrong), terms=SURE)
+    made = SelectiveError(scores=AnswerScores.from_answers(sureness, wrong), terms=SURE)
     rule = made.rule(0.1)
     answered = int(rule.record["answered"])
     assert answered % 2 == 0  # equal scores are answered together
@@ -204,7 +206,7 @@ def test_classes_that_cannot_keep_their_limit_are_refused_or_never_ruled_out():
 
 
 def test_misuse_is_refused():
-    alarms = FalseAlarms(scores=CalibrationScores.of(np.arange(50.0))).rule(0.1)
+    alarms = FalseAlarms(scores=CalibrationScores.from_rows(np.arange(50.0))).rule(0.1)
     with pytest.raises(TypeError, match="a rule of kind 'alarms' has no sets"):
         alarms.sets(np.zeros((3, 2)))
     answers = Rule(kind="answers", thresholds=(0.5,))

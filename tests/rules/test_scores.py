@@ -28,7 +28,7 @@ def in_turn(bag):
     """Each row of a bag as the new one, with the others as calibration rows."""
     for i, new in enumerate(bag):
         others = np.array(bag[:i] + bag[i + 1 :])
-        yield CalibrationScores.of(others), np.array([new])
+        yield CalibrationScores.from_rows(others), np.array([new])
 
 
 @pytest.mark.parametrize("tolerance", [0.0, ROUNDING])
@@ -86,7 +86,7 @@ def test_thresholds_equal_comparison_with_tolerance_to_the_last_bit(tolerance, s
     rng = np.random.default_rng(0)
     extremes = [0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 5e-324]
     own = np.concatenate([scale * rng.normal(size=30), extremes, [scale, scale]])
-    kept = CalibrationScores.of(own, tolerance=tolerance)
+    kept = CalibrationScores.from_rows(own, tolerance=tolerance)
     asked = neighbours(own)
     found = kept.counts(asked)
     assert (found.below >= 0).all()
@@ -100,17 +100,17 @@ def test_thresholds_equal_comparison_with_tolerance_to_the_last_bit(tolerance, s
 
 
 def test_scores_within_the_tolerance_are_level():
-    kept = CalibrationScores.of(np.array([0.3, 1e9]), tolerance=ROUNDING)
+    kept = CalibrationScores.from_rows(np.array([0.3, 1e9]), tolerance=ROUNDING)
     found = kept.counts(np.array([0.1 + 0.2, 0.3 + 1e-8, 1e9 + 0.5, 1e9 + 2]))
     assert found.equal.tolist() == [1, 0, 1, 0]
     assert found.below.tolist() == [0, 1, 1, 2]
-    exact = CalibrationScores.of(np.array([0.3]))
+    exact = CalibrationScores.from_rows(np.array([0.3]))
     assert exact.counts(np.array([0.1 + 0.2])).below.tolist() == [1]
 
 
 def test_rows_rank_among_those_of_their_category():
     own, category = np.array([1.0, 5.0, 2.0, 6.0]), np.array([0, 1, 0, 1])
-    kept = CalibrationScores.of(own, category, range(3))
+    kept = CalibrationScores.from_rows(own, category, range(3))
     assert kept.sizes.tolist() == [2, 2, 0]
     scores = np.array([[1.5, 5.5, 0.0]])
     np.testing.assert_allclose(kept.p_values(scores, np.arange(3)), [[2 / 3, 2 / 3, 1]])
@@ -120,9 +120,9 @@ def test_rows_rank_among_those_of_their_category():
 def test_merged_parts_equal_one_machine():
     rng = np.random.default_rng(1)
     own, category = rng.integers(0, 9, 50) / 7, rng.integers(0, 3, 50)
-    whole = CalibrationScores.of(own, category, range(3), ROUNDING)
+    whole = CalibrationScores.from_rows(own, category, range(3), ROUNDING)
     parts = [
-        CalibrationScores.of(own[rows], category[rows], range(3), ROUNDING)
+        CalibrationScores.from_rows(own[rows], category[rows], range(3), ROUNDING)
         for rows in np.split(rng.permutation(50), [7, 7, 30])
     ]
     merged = CalibrationScores.merged(parts)
@@ -132,8 +132,8 @@ def test_merged_parts_equal_one_machine():
 
 
 def test_merged_parts_may_know_different_categories():
-    one = CalibrationScores.of(np.array([3.0, 1.0]), np.array([0, 1]), (5, 8))
-    other = CalibrationScores.of(np.array([2.0, 4.0]), np.array([0, 1]), (2, 5))
+    one = CalibrationScores.from_rows(np.array([3.0, 1.0]), np.array([0, 1]), (5, 8))
+    other = CalibrationScores.from_rows(np.array([2.0, 4.0]), np.array([0, 1]), (2, 5))
     merged = CalibrationScores.merged([one, other])
     assert merged.names == (2, 5, 8)
     assert [own.tolist() for own in merged.sorted] == [[2], [3, 4], [1]]
@@ -142,7 +142,7 @@ def test_merged_parts_may_know_different_categories():
 
 def test_categories_may_be_counted_instead_of_named():
     own, category = np.array([3.0, 1.0, 2.0, 5.0]), np.array([0, 0, 2, 2])
-    made = CalibrationScores.of(own, category, 3)
+    made = CalibrationScores.from_rows(own, category, 3)
     assert made.names == (0, 1, 2)
     assert [scores.tolist() for scores in made.sorted] == [[1.0, 3.0], [], [2.0, 5.0]]
     assert made.threshold(2, 1) == 2.0
@@ -183,16 +183,16 @@ def test_probabilities_near_their_ends_have_their_order():
 
 def test_a_cut_leaves_out_all_rows_that_are_as_sure():
     sureness = np.array([0.9, 0.7 + 1e-13, 0.7, 0.7 - 1e-13, 0.6])
-    rows = AnswerScores.of(sureness, np.zeros(5, dtype=bool), PROBABILITIES)
+    rows = AnswerScores.from_answers(sureness, np.zeros(5, dtype=bool), PROBABILITIES)
     assert rows.parted.tolist() == [True, False, False, True, True]
     assert [int((sureness > cut).sum()) for cut in rows.cuts] == [0, 1, 1, 1, 4, 5]
-    exact = AnswerScores.of(sureness, np.zeros(5, dtype=bool))
+    exact = AnswerScores.from_answers(sureness, np.zeros(5, dtype=bool))
     assert exact.parted.all()
     np.testing.assert_array_equal(exact.cuts, exact.sureness)
 
 
 def test_sorted_scores_have_one_kind_of_zero():
     own = np.array([0.0, -0.0, -0.0, 0.0] * 9)
-    part = CalibrationScores.of(own)
+    part = CalibrationScores.from_rows(own)
     for kept in (part, CalibrationScores.merged([part, part])):
         assert not np.signbit(kept.sorted[0]).any()

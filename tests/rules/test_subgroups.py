@@ -131,7 +131,7 @@ def test_one_subgroup_of_all_rows_and_disjoint_ones_are_what_there_was():
     group, new_group = np.arange(150) % 3, np.arange(80) % 3
     every = Memberships(np.ones((150, 1), dtype=bool), ("all",))
     one = scores_within(own, every)
-    none = CalibrationScores.of(own)
+    none = CalibrationScores.from_rows(own)
     assert np.array_equal(
         largest_p_values(one, new_scores, np.ones((80, 1), dtype=bool)),
         none.p_values(new_scores),
@@ -140,7 +140,7 @@ def test_one_subgroup_of_all_rows_and_disjoint_ones_are_what_there_was():
     rules = [
         Coverage(scores=scores_within(own, parts), classes=(0, 1, 2), subgroups=NAMES),
         Coverage(
-            scores=CalibrationScores.of(own, group, (0, 1, 2)),
+            scores=CalibrationScores.from_rows(own, group, (0, 1, 2)),
             classes=(0, 1, 2),
             by="group",
         ),

@@ -47,7 +47,7 @@ def test_averages_are_kept(law, n):
     steps = LAWS[law]
 
     def make(own):
-        scores = CalibrationScores.of(own)
+        scores = CalibrationScores.from_rows(own)
         return Coverage(scores=scores, classes=("a",)).rule(RATE)
 
     promised = 1 - make(np.zeros(n)).guarantees[0].bound
@@ -58,7 +58,7 @@ def test_averages_are_kept(law, n):
 @pytest.mark.parametrize("n", [20, 39])
 def test_a_cut_one_rank_too_high_is_refuted(n):
     def make(own):
-        rule = FalseAlarms(scores=CalibrationScores.of(own)).rule(RATE)
+        rule = FalseAlarms(scores=CalibrationScores.from_rows(own)).rule(RATE)
         planted = np.sort(own)[int(rule.record["rank"])]
         return replace(rule, thresholds=(planted,))
 
@@ -68,7 +68,9 @@ def test_a_cut_one_rank_too_high_is_refuted(n):
 
     def sure(own):
         terms = Terms(confidence=CONFIDENCE)
-        rule = FalseAlarms(scores=CalibrationScores.of(own), terms=terms).rule(RATE)
+        rule = FalseAlarms(scores=CalibrationScores.from_rows(own), terms=terms).rule(
+            RATE
+        )
         return replace(rule, thresholds=(np.sort(own)[int(rule.record["rank"])],))
 
     assert refuted(rates_above(sure, None, n, n, draws), 1 - CONFIDENCE, draws)
@@ -86,7 +88,9 @@ def rates_above(make, steps, n, seed, draws=DRAWS):
 def test_confidence_is_kept(law, n):
     def make(own):
         terms = Terms(confidence=CONFIDENCE)
-        return FalseAlarms(scores=CalibrationScores.of(own), terms=terms).rule(RATE)
+        return FalseAlarms(scores=CalibrationScores.from_rows(own), terms=terms).rule(
+            RATE
+        )
 
     assert not refuted(rates_above(make, LAWS[law], n, seed=n), 1 - CONFIDENCE)
 
@@ -97,14 +101,14 @@ def test_smoothed_and_exact_rates_are_attained(law, n):
     steps, rng = LAWS[law], np.random.default_rng(n)
     missed = 0
     for _ in range(DRAWS):
-        scores = CalibrationScores.of(drawn(rng, steps, n))
+        scores = CalibrationScores.from_rows(drawn(rng, steps, n))
         rule = FalseAlarms(scores=scores, smoothed=True).rule(RATE)
         missed += rule.alarms(drawn(rng, steps, 1), coins=rng.uniform(size=1))[0]
     assert not refuted(missed, RATE)
     assert not refuted(DRAWS - missed, 1 - RATE)
 
     def exact(own):
-        made = FalseAlarms(scores=CalibrationScores.of(own), coin=rng.uniform())
+        made = FalseAlarms(scores=CalibrationScores.from_rows(own), coin=rng.uniform())
         return made.rule(RATE)
 
     missed = average_misses(exact, steps, n, seed=n)
@@ -134,7 +138,7 @@ def test_errors_among_answers_are_kept(n):
     too_many = 0
     for _ in range(DRAWS):
         score = rng.uniform(size=n)
-        scores = AnswerScores.of(score, is_wrong(rng, score))
+        scores = AnswerScores.from_answers(score, is_wrong(rng, score))
         rule = SelectiveError(scores=scores, terms=terms).rule(RATE)
         (cut,) = rule.thresholds
         too_many += cut < 1 and wrong_rate(max(cut, 0.0)) > RATE
@@ -145,7 +149,7 @@ def test_a_plug_in_cut_of_errors_is_refuted():
     rng, too_many = np.random.default_rng(0), 0
     for _ in range(DRAWS):
         score = rng.uniform(size=120)
-        rows = AnswerScores.of(score, is_wrong(rng, score))
+        rows = AnswerScores.from_answers(score, is_wrong(rng, score))
         measured = rows.wrong[1:] / np.arange(1, 121)
         k = int(np.flatnonzero(measured <= RATE).max(initial=-1)) + 1
         too_many += k > 0 and wrong_rate(max(rows.sureness[k], 0.0)) > RATE

@@ -95,7 +95,7 @@ def test_plain_tests_at_every_threshold_are_refuted():
     for _ in range(draws):
         rows, labels = law.draw(n, rng)
         scores = law.scores[rows[:, 0].astype(int)]
-        ranked = AnswerScores.of(
+        ranked = AnswerScores.from_answers(
             scores.max(axis=1) + rng.uniform(0, 1e-9, n),
             scores.argmax(axis=1) != labels,
         )

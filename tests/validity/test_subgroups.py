@@ -296,14 +296,16 @@ def test_thresholds_of_overlapping_subgroups_are_caught():
         of_b = random.random(n) < 0.11
         sureness[of_b] += 1
         wrong = ~of_b & (random.random(n) < 0.0505)
-        rows = AnswerScores.of(sureness, wrong)
+        rows = AnswerScores.from_answers(sureness, wrong)
         admitted = boundary.admits(np.arange(1, n + 1), rows.wrong[1:])
         k = int(np.flatnonzero(admitted).max(initial=-1)) + 1
         own = error_boundary(int(of_b.sum()), alpha, confidence=each)
         # B answers nothing; of all rows those of A alone are, and err too often.
         planted += not len(own.ranks) and k > of_b.sum()
         parts = Memberships(np.column_stack([np.ones(n, dtype=bool), of_b]), ("A", "B"))
-        rule = CellErrors.of(sureness, wrong, parts, Terms(confidence=0.95)).rule(alpha)
+        rule = CellErrors.from_answers(
+            sureness, wrong, parts, Terms(confidence=0.95)
+        ).rule(alpha)
         cells = [cell_name(cell, ("A", "B")) for cell in rule.cells]
         only_a = dict(zip(cells, rule.thresholds, strict=True)).get("A", np.inf)
         built += only_a < np.inf and "A and B" not in cells

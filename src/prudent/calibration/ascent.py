@@ -413,7 +413,9 @@ class Objective:
     adaptive: bool = False  # then lr <- min(1.2 lr, 4 lr0, 1 / (1 + lambda))
 
     @classmethod
-    def of(cls, family: Family, block: Block, n_classes: int, **options: Any) -> Self:
+    def from_block(
+        cls, family: Family, block: Block, n_classes: int, **options: Any
+    ) -> Self:
         """Objective over the prepared rows of one block."""
         return cls(LocalRows([Trial(block)]), family, n_classes, **options)
 

@@ -508,7 +508,9 @@ class Stream:
         rows = prepare(family, block.X)
         if hasattr(family, "with_rows"):
             family = family.with_rows(rows, weight)
-        batch = Objective.of(family, Block(rows, block.codes, weight), len(classes))
+        batch = Objective.from_block(
+            family, Block(rows, block.codes, weight), len(classes)
+        )
         known, new = np.isin(classes, self.classes), batch.closed_form()
         grown = replace(
             self,
@@ -523,7 +525,7 @@ class Stream:
         if costs is not None:
             costs = costs[np.ix_(seen, seen)]
         codes = np.searchsorted(seen, block.codes)
-        objective = Objective.of(
+        objective = Objective.from_block(
             family,
             Block(rows, codes, weight),
             len(seen),

@@ -355,7 +355,7 @@ def certify_thresholds(
     sureness = answer_scores(model, X, scoring)
     wrong = np.asarray(model.predict(X)) != labels
     rounding = answer_rounding(model, scoring)
-    return answer_bands(AnswerScores.of(sureness, wrong, rounding), terms)
+    return answer_bands(AnswerScores.from_answers(sureness, wrong, rounding), terms)
 
 
 # --- every threshold ------------------------------------------------------------------

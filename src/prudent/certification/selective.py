@@ -363,8 +363,10 @@ class SelectiveClassifier(HeldOutClassifier):
         rounding = answer_rounding(self.estimator_, self._scoring)
         wrong = np.asarray(self.estimator_.predict(X) != y)
         if self._memberships is None:
-            return AnswerScores.of(sureness, wrong, rounding)
-        return CellErrors.of(sureness, wrong, self._memberships, self._terms, rounding)
+            return AnswerScores.from_answers(sureness, wrong, rounding)
+        return CellErrors.from_answers(
+            sureness, wrong, self._memberships, self._terms, rounding
+        )
 
     def _rule(self, scores: AnswerScores | CellErrors) -> Rule:
         if isinstance(scores, CellErrors):

@@ -573,10 +573,10 @@ def _progress_of_choice(estimator: Any, *, quiet: bool) -> Iterator[None]:
     if not is_choice(estimator):
         yield
         return
-    from prudent.evaluation.choice import told
+    from prudent.evaluation.choice import reporting_to
 
     names = [method.name for method in estimator.methods()]
-    with Progress(names, quiet=quiet) as progress, told(progress.update):
+    with Progress(names, quiet=quiet) as progress, reporting_to(progress.update):
         yield
 
 

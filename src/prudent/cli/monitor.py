@@ -337,7 +337,7 @@ def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) 
     parts = getattr(loaded.last, "_subgroups", None)
     if parts is None:
         return
-    none = ~parts.of(loaded.before_last(X)).members.any(axis=1)
+    none = ~parts.memberships(loaded.before_last(X)).members.any(axis=1)
     if none.any():
         text = (
             f"{name}: {counted(int(none.sum()), 'row')} of subgroups that the fit has "
@@ -371,7 +371,7 @@ def _show(
     from prudent.cli.watching import findings, footnotes, named
 
     promises, drift = findings(watch, features)
-    all_found = promises if drift is None else [*promises, drift]
+    findings_shown = promises if drift is None else [*promises, drift]
     update, since = watch.updates[-1], watch.updates[0]["time"]
     watched = f"{counted(len(promises), 'promise')}, level {watch.level:g} for all"
     rows = (
@@ -384,7 +384,9 @@ def _show(
     record = _record(watch, model, data, promises, drift)
     if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")
-        print_table(heads, [[f.name, *f.cells, f.said] for f in all_found])
+        print_table(
+            heads, [[f.name, *f.cells, f.shown_verdict] for f in findings_shown]
+        )
         for sentence in sentences:
             print(sentence)
         if json_file is not None:
@@ -398,7 +400,7 @@ def _show(
             # The verdict first, a word of its own.
             (
                 [heads[0], "verdict", "since", *heads[1:-1]],
-                [[f.name, f.verdict, f.since, *f.cells] for f in all_found],
+                [[f.name, f.verdict, f.since, *f.cells] for f in findings_shown],
             ),
             [
                 (named(promise.guarantee), promise.monitor)

@@ -75,9 +75,9 @@ def native_output_left_out() -> Iterator[None]:
     encoding = python_stderr.encoding
     with (
         Path(os.devnull).open("wb") as nowhere,
-        os.fdopen(os.dup(2), "w", buffering=1, encoding=encoding) as told,
+        os.fdopen(os.dup(2), "w", buffering=1, encoding=encoding) as console,
     ):
-        sys.stderr = told
+        sys.stderr = console
         try:
             for stream in (1, 2):
                 os.dup2(nowhere.fileno(), stream)

@@ -109,8 +109,8 @@ def predict(
             yield from zip(*cells, strict=True)
 
     with failing_as_data(loaded):
-        said = [name for heads, _ in answers for name in heads]
-        write_rows([*kept, *said], lines(), output)
+        headings = [name for heads, _ in answers for name in heads]
+        write_rows([*kept, *headings], lines(), output)
     if n_left_out:
         cells = counted(n_left_out, "row")
         note(f"{cells} with missing cells have no prediction")

@@ -288,8 +288,8 @@ def _refused(guarantee: Guarantee) -> str:
     try:
         PromiseMonitor(guarantee)
     except ValueError as error:
-        said = str(error).removeprefix("PromiseMonitor: ").rstrip(".")
-        return said.replace("a `confidence`", "--confidence")
+        message = str(error).removeprefix("PromiseMonitor: ").rstrip(".")
+        return message.replace("a `confidence`", "--confidence")
     return ""
 
 
@@ -304,7 +304,7 @@ class Finding:
     record: dict[str, Any]  # all of it, in JSON types
 
     @property
-    def said(self) -> str:
+    def shown_verdict(self) -> str:
         """The verdict in the table of the terminal."""
         if self.verdict == NOT_WATCHED:
             return f"{NOT_WATCHED}: {self.since}"
@@ -402,10 +402,12 @@ def _since(record: dict[str, Any]) -> str:
 
 def footnotes(watch: Watch) -> list[str]:
     """What the verdicts of a monitor are worth, for under its table."""
-    said = [] if watch.drift is not None else ["drift: not watched, give --reference"]
+    sentences = (
+        [] if watch.drift is not None else ["drift: not watched, give --reference"]
+    )
     watched = [p.guarantee for p in watch.promises if p.monitor is not None]
     if not watched:
-        return said
+        return sentences
     true = "the promise is" if len(watched) == 1 else "the promises are"
     sentence = (
         f"If {true} true, this monitor ever says BROKEN with probability at most "
@@ -421,4 +423,4 @@ def footnotes(watch: Watch) -> list[str]:
             f"; that it does, or that {true} false, with at most "
             f"{percent(min(1.0, watch.level + missing), None)}"
         )
-    return [*said, f"{sentence}."]
+    return [*sentences, f"{sentence}."]

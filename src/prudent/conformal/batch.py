@@ -207,7 +207,7 @@ def learned_p_values(
         raise ValueError("the classifier gives scores that are not finite numbers.")
     n_ranking = _num_samples(calibration)
     # Low scores are strange for those that rank rows.
-    known = CalibrationScores.of(-scores[:n_ranking])
+    known = CalibrationScores.from_rows(-scores[:n_ranking])
     return known.p_values(-scores[n_ranking:])
 
 

@@ -825,7 +825,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             plausible = by_others.both(_safe_indexing(X, fold))[1]
             own = np.take_along_axis(plausible, codes[fold][:, None], axis=1)[:, 0]
             scores.append(by_others)
-            ranked.append(CalibrationScores.of(own, category[fold], names, ROUNDING))
+            ranked.append(
+                CalibrationScores.from_rows(own, category[fold], names, ROUNDING)
+            )
         model = CrossModel(tuple(scores), tuple(ranked))
         self.estimators_ = [fold_scores.estimator for fold_scores in scores]
         del self._labels, self.estimator_
@@ -899,7 +901,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         plausible = self._labels.both(X)[1]
         own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
         if self._memberships is None:
-            scores = CalibrationScores.of(own, category, names, ROUNDING)
+            scores = CalibrationScores.from_rows(own, category, names, ROUNDING)
         else:
             within = None if by is None else codes
             scores = scores_within(own, self._memberships, within, names, ROUNDING)

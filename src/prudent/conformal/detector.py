@@ -290,7 +290,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
 
     def _scores(self, X: Any, y: Any) -> CalibrationScores:
         scores = ordinary_scores(self.estimator_, X)
-        return CalibrationScores.of(scores, tolerance=ROUNDING)
+        return CalibrationScores.from_rows(scores, tolerance=ROUNDING)
 
     def _rule(self, scores: CalibrationScores) -> Rule:
         self._n_ranking, self._smoothed = self.n_calibration_, self.ties == "smoothed"
@@ -349,7 +349,7 @@ class EllipsoidDetector(OutlierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn units, mean and scatter."""
-        self._columns = Columns.of(np.asarray(X, dtype=np.float64))
+        self._columns = Columns.from_rows(np.asarray(X, dtype=np.float64))
         self._units = self._columns.exponents()
         rows = in_units(self._columns.rows, self._units)
         self._ellipsoid = Ellipsoid.learn(rows, self.ridge_rows)

@@ -73,7 +73,7 @@ class InOrder:
     new_ranks: IntArray
 
     @classmethod
-    def of(cls, scores: FloatArray, new: FloatArray) -> InOrder:
+    def from_scores(cls, scores: FloatArray, new: FloatArray) -> InOrder:
         """Ranks in the bags of training rows (m, n) and new rows (m,)."""
         edge = np.full(len(new), np.inf)
         in_order = np.column_stack([-edge, scores, new, edge])
@@ -217,7 +217,8 @@ class FullOneClass(ByUnits):
                 by_distance = distance_scores(rows, nearest, new[block])
             if self.nonconformity == "combined":
                 above, level = beyond_both(
-                    InOrder.of(*by_distance), InOrder.of(*by_ellipsoid)
+                    InOrder.from_scores(*by_distance),
+                    InOrder.from_scores(*by_ellipsoid),
                 )
             else:
                 by_one = by_distance if ellipsoid is None else by_ellipsoid

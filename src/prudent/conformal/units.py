@@ -52,7 +52,7 @@ class Columns:
     norm: FloatArray
 
     @classmethod
-    def of(cls, rows: FloatArray) -> Columns:
+    def from_rows(cls, rows: FloatArray) -> Columns:
         """Columns of training rows."""
         rows = np.clip(rows, -LARGEST, LARGEST)
         origin = rows[0]
@@ -134,7 +134,7 @@ class ByUnits:
 
     def _prepare(self) -> None:
         """Learn the model in the units of the training rows, lest errors come late."""
-        self._columns = Columns.of(self.rows)
+        self._columns = Columns.from_rows(self.rows)
         self._learned: OrderedDict[bytes, Any] = OrderedDict()
         self._units = self._columns.exponents()
         self._model_in(self._units)

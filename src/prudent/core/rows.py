@@ -149,7 +149,7 @@ class LocalRows(Rows):
     in_one_place: ClassVar[bool] = True
 
     @classmethod
-    def of(
+    def from_table(
         cls, X: NDArray[Any], codes: IntArray, weight: FloatArray | None = None
     ) -> Self:
         """Rows of a table, as one block."""
@@ -368,7 +368,7 @@ class KnownRows:
     near: float
 
     @classmethod
-    def of(cls, keys: Keys, columns: Sequence[Keys]) -> Self | None:
+    def from_keys(cls, keys: Keys, columns: Sequence[Keys]) -> Self | None:
         """Rows of these keys, which are sorted where they are, not copied.
 
         `columns` are the keys of cells of some of the rows.

@@ -52,7 +52,7 @@ class DaskRows(Rows):
     feature_names: NDArray[np.object_] | None = None  # of the columns of a data frame
 
     @classmethod
-    def of(
+    def from_collection(
         cls, X: Any, y: Any, target: Any, client: Any, *, as_frames: bool = False
     ) -> Self:
         """Blocks of a dask array or data frame with its labels.

@@ -124,7 +124,7 @@ def fit(
     is_conformal = isinstance(estimator, ConformalClassifier | ConformalDetector)
     # Only a wrapped estimator may know what to do with columns that are no numbers.
     as_frames = needs_frames(estimator) or (is_conformal and estimator.estimator)
-    chunks = DaskRows.of(X, y, target, client, as_frames=bool(as_frames))
+    chunks = DaskRows.from_collection(X, y, target, client, as_frames=bool(as_frames))
     for name in ("feature_names_in_", "_known_rows"):
         vars(estimator).pop(name, None)
     if isinstance(estimator, LowDensityRejector | MinimaxOutlierDetector):

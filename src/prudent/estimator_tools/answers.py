@@ -650,7 +650,7 @@ def _parted(rule: Rule, by: Any) -> Memberships | None:
     if rule.crossings and isinstance(by, Mapping):
         return Memberships(rule.members(by), rule.subgroups)
     if rule.crossings and not is_matrix:
-        return Subgroups(rule.crossings, None, rule.subgroups).of(by)
+        return Subgroups(rule.crossings, None, rule.subgroups).memberships(by)
     if rule.subgroups:
         return Memberships(np.asarray(by, dtype=bool), rule.subgroups)
     if rule.by != "group":

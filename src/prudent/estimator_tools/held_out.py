@@ -139,13 +139,15 @@ class HeldOutEstimator(BaseEstimator):
         if option is None:
             return
         self._subgroups = Subgroups.learn(option, X)
-        self._memberships = self._subgroups.of(X)
+        self._memberships = self._subgroups.memberships(X)
         self.subgroups_ = list(self._subgroups.names)
         self.subgroup_count_ = self._memberships.count
 
     def _members(self, X: Any) -> BoolArray | None:
         """Which of the subgroups hold each row; None without subgroups."""
-        return None if self._subgroups is None else self._subgroups.of(X).members
+        return (
+            None if self._subgroups is None else self._subgroups.memberships(X).members
+        )
 
     def is_about(self, guarantee: Guarantee, X: Any) -> BoolArray:
         """Whether each row is of the subgroup that a promise is about."""
@@ -374,7 +376,7 @@ def remember_rows(
     out count as copies that are among the others, else all that stand more than once.
     """
     keys, cells = table_keys(X)
-    estimator._known_rows = known = KnownRows.of(keys.copy(), cells)
+    estimator._known_rows = known = KnownRows.from_keys(keys.copy(), cells)
     if warn and known is not None and known.holds_copies():
         warn_of_copied_rows(type(estimator).__name__, keys, split)
 
@@ -386,7 +388,7 @@ def remember_blocks(
     of_rows, cells = zip(*keys_of_blocks, strict=True)
     first = zip(*(own for own in cells if own and len(own[0])), strict=True)
     columns = [np.concatenate(column)[:MOST_ROWS] for column in first]
-    estimator._known_rows = KnownRows.of(np.concatenate(of_rows), columns)
+    estimator._known_rows = KnownRows.from_keys(np.concatenate(of_rows), columns)
 
 
 def copied_rows(X: Any) -> int:
@@ -404,7 +406,7 @@ def warn_of_copies(name: str, X: Any) -> None:
 def _keys_with_copies(X: Any) -> Keys:
     """The keys of rows some of which are copies; none where chance may be why."""
     keys, cells = table_keys(X)
-    known = KnownRows.of(keys, cells)
+    known = KnownRows.from_keys(keys, cells)
     return keys if known is not None and known.holds_copies() else keys[:0]
 
 

@@ -311,7 +311,7 @@ class MomentsMixin:
         moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
         if self._learns_from_blocks:
             codes = np.searchsorted(moments.classes, y)
-            options["rows"] = LocalRows.of(X, codes, weight)
+            options["rows"] = LocalRows.from_table(X, codes, weight)
         self._learn_afresh(moments, **options)
         return self
 

@@ -135,17 +135,17 @@ def order_in_time(
     # Of an indicator place and spread are the same.
     pairs = zip(rows.features, rows.is_text, strict=True)
     measured = [name for name, is_text in pairs if not is_text]
-    found = order_test(columns, random_state=random_state)
-    changed = names[found.column]
-    if found.of_spread and changed in measured:
+    drift = order_test(columns, random_state=random_state)
+    changed = names[drift.column]
+    if drift.of_spread and changed in measured:
         changed = f"spread of {changed}"
-    time = rows.times[order[min(found.row, len(order) - 1)]]
+    time = rows.times[order[min(drift.row, len(order) - 1)]]
     latest = ""
     if n_latest is not None:
         unit = "rows" if rows.groups is None else "groups"
         latest = f"{unit} like the latest {n_latest}"
     return OrderInTime(
-        p_value=found.p_value,
+        p_value=drift.p_value,
         changed=changed,
         when=time_in_words(as_number(time), dated=rows.times.dtype.kind == "M"),
         latest=latest,

@@ -87,10 +87,10 @@ class Subgroups:
     def factors(self) -> tuple[Factor, ...]:
         """The columns that part the rows, each once; none where a function does."""
         crossed = (factor for crossing in self.crossings for factor in crossing.factors)
-        found = {} if self.function else {factor.column: factor for factor in crossed}
-        return tuple(found.values())
+        factors = {} if self.function else {factor.column: factor for factor in crossed}
+        return tuple(factors.values())
 
-    def of(self, X: Any) -> Memberships:
+    def memberships(self, X: Any) -> Memberships:
         """Which of the subgroups hold each row.
 
         None holds a row with a value that was not seen, whatever else it has.
@@ -119,8 +119,8 @@ def memberships_of(option: Any, X: Any) -> Memberships:
             )
         return option
     if callable(option) or isinstance(option, str | int | list | tuple):
-        return Subgroups.learn(option, X).of(X)
-    return Subgroups.learn(lambda _: option, X).of(X)
+        return Subgroups.learn(option, X).memberships(X)
+    return Subgroups.learn(lambda _: option, X).memberships(X)
 
 
 def names_of_subgroups(option: SubgroupsOption) -> list[str]:

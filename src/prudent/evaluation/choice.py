@@ -60,7 +60,7 @@ _progress: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 @contextmanager
-def told(progress: Progress | None) -> Iterator[None]:
+def reporting_to(progress: Progress | None) -> Iterator[None]:
     """Tell of every fit of a candidate that is made inside."""
     before = _progress.set(progress)
     try:

@@ -420,13 +420,13 @@ def _method_lines(findings: Findings, width: int, paint: Paint) -> list[str]:
         if max(map(len, aligned(lines))) <= width:
             break
     missing = [name.replace("|", " ") for name in names if name in left_out]
-    said = key(findings, left_out)
+    sentences = key(findings, left_out)
     if missing:
-        said.append(
+        sentences.append(
             f"Left out for want of width: {', '.join(missing)}; a wider terminal or "
             "--report shows them."
         )
-    wrapped = [part for text in said for part in _wrapped(text, min(width, WIDTH))]
+    wrapped = [part for text in sentences for part in _wrapped(text, min(width, WIDTH))]
     return [*aligned(lines, paint), *([""] if wrapped else []), *wrapped]
 
 

@@ -707,11 +707,11 @@ def _best_at(curve: Frontier, places: list[int], in_folds: float) -> list[Reacha
     """At each place of the curve the method that decides most, in that many folds."""
     possible = []
     for i in places:
-        found = [
+        reachable = [
             Reachable(curve.promises[i], name, shares[i], curve.in_folds[name][i])
             for name, shares in curve.decided.items()
         ]
-        often = [promise for promise in found if promise.in_folds >= in_folds]
+        often = [promise for promise in reachable if promise.in_folds >= in_folds]
         possible += sorted(often, key=lambda promise: -promise.decided)[:1]
     return possible
 

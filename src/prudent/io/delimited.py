@@ -143,8 +143,8 @@ class DelimitedSource:
 
     def _fail(self, error: pa.ArrowException) -> NoReturn:
         """Say why pyarrow ended; a column that is not what it seemed is text."""
-        said = re.match(r"In CSV column #(\d+): .*conversion", str(error))
-        name = said and self.names[int(said[1])]
+        conversion = re.match(r"In CSV column #(\d+): .*conversion", str(error))
+        name = conversion and self.names[int(conversion[1])]
         if name and name not in self._late_words:
             self._late_words.add(name)
             word = re.search("invalid value '(.*)'", str(error), re.DOTALL)

@@ -21,7 +21,7 @@ from prudent.report.card import with_share
 from prudent.report.page import TONES, Answer
 
 #: Verdicts as large letters say them.
-SAID = {"kept": "Kept", "consistent": "Not contradicted", "broken": "Broken"}
+VERDICT_NAMES = {"kept": "Kept", "consistent": "Not contradicted", "broken": "Broken"}
 VERDICTS = {
     "no violation found": ("No violation found", "plain"),
     "broken": ("Broken", "bad"),
@@ -82,14 +82,14 @@ def _verdict(findings: Findings) -> tuple[str, str, list[str]]:
     used = words.recommended(findings)
     if used is None or used.asked is None:
         everyone = [row.asked.kept for row in findings.ran if row.asked is not None]
-        said = "Not reached"
+        verdict = "Not reached"
         if everyone and all(kept == "broken" for kept in everyone):
-            said = "Broken"
+            verdict = "Broken"
         elif words.NO_BETTER in everyone:
-            said = words.NO_BETTER.capitalize()
-        return said, "bad", [first, asked, *words.advice(findings)[:1]]
+            verdict = words.NO_BETTER.capitalize()
+        return verdict, "bad", [first, asked, *words.advice(findings)[:1]]
     kept = used.asked.kept
-    return SAID[kept], TONES.get(kept, "plain"), [first, asked]
+    return VERDICT_NAMES[kept], TONES.get(kept, "plain"), [first, asked]
 
 
 def of_detection(
@@ -113,7 +113,7 @@ def of_detection(
             f"the folds, {low} to {high})."
         )
     return Answer(
-        verdict="No promise" if kept is None else SAID[kept],
+        verdict="No promise" if kept is None else VERDICT_NAMES[kept],
         tone=TONES.get(str(kept), "plain"),
         sentences=sentences or [f"It flags {line[-1]} of the rows."],
         assumption=ORDINARY,
@@ -130,17 +130,17 @@ def of_monitor(
     watched = [promise for promise in data["promises"] if promise["verdict"]]
     verdicts = {promise["verdict"] for promise in watched}
     drift = data["drift"]
-    said = "Not contradicted" if watched else "Nothing is watched"
+    verdict = "Not contradicted" if watched else "Nothing is watched"
     tone = "plain"
     if "broken" in verdicts:
         row = min(p["alarm_row"] for p in watched if p["verdict"] == "broken")
-        said, tone = f"Broken since row {thousands(row)}", "bad"
+        verdict, tone = f"Broken since row {thousands(row)}", "bad"
     elif drift is not None and drift["verdict"] == "drift":
-        said, tone = f"Drift since row {thousands(drift['alarm_row'])}", "bad"
+        verdict, tone = f"Drift since row {thousands(drift['alarm_row'])}", "bad"
     elif verdicts == {"kept"}:
-        said, tone = "Kept", "good"
+        verdict, tone = "Kept", "good"
     elif not watched and drift is not None:
-        said = "No drift seen"
+        verdict = "No drift seen"
     sentences = [_of_promise(promise) for promise in watched if promise.get("n")]
     if len(sentences) > 1:
         sentences = ["; ".join(s.rstrip(".") for s in sentences) + "."]
@@ -148,7 +148,7 @@ def of_monitor(
         sentences.append(f"Drift since row {thousands(drift['alarm_row'])}.")
     level = percent(data["level"], None)
     return Answer(
-        verdict=said,
+        verdict=verdict,
         tone=tone,
         sentences=sentences or ["No labelled row was counted."],
         assumption=IN_ORDER,
@@ -168,7 +168,10 @@ def _of_promise(promise: Mapping[str, Any]) -> str:
         subgroup=promise["subgroup"],
     )
     measured = with_share(about, percent(promise["measured"], 1))
-    limit, verdict = percent(promise["bound"], None), SAID[promise["verdict"]].lower()
+    limit, verdict = (
+        percent(promise["bound"], None),
+        VERDICT_NAMES[promise["verdict"]].lower(),
+    )
     return f"{measured} (limit {limit}): {verdict}."
 
 

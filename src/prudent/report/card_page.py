@@ -88,8 +88,8 @@ def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
 
 def lines(name: str, card: Mapping[str, Any]) -> list[str]:
     """The sentences under a heading of a card."""
-    said = SENTENCES[name](card)
-    return [unbroken(sentence) for sentence in said]
+    sentences = SENTENCES[name](card)
+    return [unbroken(sentence) for sentence in sentences]
 
 
 def _headings(card: Mapping[str, Any]) -> Mapping[str, str]:
@@ -172,14 +172,14 @@ def _how_many(left: Mapping[str, Any]) -> str:
     share = _percentage(left["left"], left["rows"])
     open_rows = f"{thousands(left['left'])} of {thousands(left['rows'])}"
     if left["limits"] is None:
-        said = (
+        sentence = (
             f"Of the {unit} that set its threshold it left {open_rows} open ({share})."
         )
         if left["promised"] is None:
-            said += (
+            sentence += (
                 " Of new ones it may be more: prudent certify counts it, with limits."
             )
-        return said
+        return sentence
     low, high = (100 * limit for limit in left["limits"])
     return (
         f"Of the new {unit} it left {open_rows} open ({share}); among all rows like "
@@ -195,8 +195,8 @@ def _evidence(card: Mapping[str, Any]) -> list[str]:
         *_proved_by(evidence["promises"]),
         *_checked_with(evidence["certificate"]),
         *(
-            said.format(evidence[name])
-            for name, said in FILES.items()
+            sentence.format(evidence[name])
+            for name, sentence in FILES.items()
             if evidence.get(name, "") != ""
         ),
     ]
@@ -348,9 +348,9 @@ def _markdown_lines(name: str, card: Mapping[str, Any]) -> list[str]:
         rows = _table(card)
         bars = ([cell.replace("|", "\\|") for cell in row] for row in rows)
         return [*head, *("| " + " | ".join(row) + " |" for row in bars)]
-    said = lines(name, card)
+    sentences = lines(name, card)
     if name == "recheck":
-        return [f"    {command}\n\n{_blanks(command)}\n" for command in said]
-    if len(said) > 1 and name != "promise":
-        return [f"- {sentence}" for sentence in said]
-    return [f"{sentence}\n" for sentence in said]
+        return [f"    {command}\n\n{_blanks(command)}\n" for command in sentences]
+    if len(sentences) > 1 and name != "promise":
+        return [f"- {sentence}" for sentence in sentences]
+    return [f"{sentence}\n" for sentence in sentences]

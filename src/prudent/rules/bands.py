@@ -140,7 +140,9 @@ class ThresholdBands:
     rounding: Rounding = EXACT
 
     @classmethod
-    def of(cls, scores: FloatArray, marked: BoolArray, **fields: Any) -> Self:
+    def from_marked_scores(
+        cls, scores: FloatArray, marked: BoolArray, **fields: Any
+    ) -> Self:
         """Limits from scores (n_rows,) in any order, none of them NaN."""
         order = np.argsort(scores, kind="stable")
         return cls(scores=scores[order], marked=marked[order], **fields)
@@ -202,7 +204,7 @@ class ThresholdBands:
             marked = labels == positive
         else:
             marked = as_flags("`y_or_wrong`, whether each answer is wrong,", labels)
-        return cls.of(
+        return cls.from_marked_scores(
             ranked,
             marked,
             kind=kind,
@@ -614,7 +616,7 @@ class Rest(str):
 
 def answer_bands(rows: AnswerScores, terms: Terms) -> ThresholdBands:
     """Limits from the rows that made a rule of answers."""
-    return ThresholdBands.of(
+    return ThresholdBands.from_marked_scores(
         rows.sureness[:-1],
         np.diff(rows.wrong) > 0,
         kind="answers",
@@ -629,7 +631,7 @@ def alarm_bands(
     """Limits from scores of rows under every class, for alarms of one class."""
     names, positive = two_sides([plain(name) for name in rows.classes], positive)
     place = rows.classes.tolist().index(positive)
-    return ThresholdBands.of(
+    return ThresholdBands.from_marked_scores(
         rows.scores[:, place],
         rows.codes == place,
         kind="alarms",
@@ -676,7 +678,7 @@ def false_alarm_bands(
 ) -> ThresholdBands:
     """Limits of the false-alarm rate from held-out ordinary rows, strange ones low."""
     strangeness = -scores
-    return ThresholdBands.of(
+    return ThresholdBands.from_marked_scores(
         strangeness,
         np.zeros(len(strangeness), dtype=bool),
         kind="alarms",

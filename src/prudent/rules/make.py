@@ -205,7 +205,7 @@ class CellErrors:
     terms: Terms
 
     @classmethod
-    def of(
+    def from_answers(
         cls,
         sureness: FloatArray,
         wrong: BoolArray,
@@ -217,7 +217,9 @@ class CellErrors:
         cells = cells_of(memberships.members)
         places = cell_places(cells, memberships.members)
         scores = tuple(
-            AnswerScores.of(sureness[places == place], wrong[places == place], rounding)
+            AnswerScores.from_answers(
+                sureness[places == place], wrong[places == place], rounding
+            )
             for place in range(len(cells))
         )
         return cls(scores=scores, cells=cells, subgroups=memberships.names, terms=terms)
@@ -349,7 +351,7 @@ class ClassErrors:
                 of_class = (rows.codes == c) & inside.members[:, g]
                 own = np.where(taken[of_class], -np.inf, rows.scores[of_class, c])
                 rank = high_probability_rank(len(own), limit, each)
-                cut = CalibrationScores.of(own).threshold(0, rank)
+                cut = CalibrationScores.from_rows(own).threshold(0, rank)
                 thresholds[g, c] = rows.rounding.lowered(cut)
                 if not self.in_sets and thresholds[g, c] == -math.inf:
                     lost = taken[of_class]
@@ -470,7 +472,7 @@ def coverage_rule(
     the place of each row's class, or of its group among the sorted `groups`.
     """
     names = {None: (None,), "class": tuple(classes), "group": tuple(groups)}[by]
-    scores = CalibrationScores.of(own, category, names, tolerance)
+    scores = CalibrationScores.from_rows(own, category, names, tolerance)
     terms = Terms(confidence=confidence, frozen=True)
     coverage = Coverage(
         scores=scores,
@@ -491,7 +493,7 @@ def selective_rule(
     which answers are wrong.
     """
     terms = Terms(confidence=confidence, frozen=True)
-    answers = AnswerScores.of(sureness, np.asarray(wrong, dtype=bool))
+    answers = AnswerScores.from_answers(sureness, np.asarray(wrong, dtype=bool))
     return SelectiveError(scores=answers, terms=terms).rule(rate)
 
 
@@ -533,7 +535,7 @@ def false_alarm_rule(
     """Alarms, of which ordinary rows like those of `scores` (n,) raise few."""
     plausible = -scores if strange == "high" else scores
     alarms = FalseAlarms(
-        scores=CalibrationScores.of(plausible),
+        scores=CalibrationScores.from_rows(plausible),
         strange=strange,
         terms=Terms(confidence=confidence, frozen=True),
     )

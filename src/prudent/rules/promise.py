@@ -370,7 +370,9 @@ class ScoreTable:
                 f"{wish.text!r} needs {needed} ordinary rows, there are {len(scores)}."
             )
         alarms = FalseAlarms(
-            scores=CalibrationScores.of(-scores if self.strange == "high" else scores),
+            scores=CalibrationScores.from_rows(
+                -scores if self.strange == "high" else scores
+            ),
             strange=self.strange,
             smoothed=self.smoothed,
             terms=terms,
@@ -396,7 +398,7 @@ class ScoreTable:
             by, names = "group", tuple(values.tolist())
         elif wish.by_class:
             by, category, names = "class", codes, tuple(self.labels)
-        kept = CalibrationScores.of(own, category, names)
+        kept = CalibrationScores.from_rows(own, category, names)
         if inside is not None:
             labels = codes if by == "class" else None
             kept = scores_within(own, inside, labels, self.labels)
@@ -580,7 +582,7 @@ def _answers(
     rate, n = wish.allowed, len(sureness)
     if inside is not None:
         return _answers_in_cells(sureness, wrong, wish, terms, inside)
-    answers = AnswerScores.of(sureness, wrong)
+    answers = AnswerScores.from_answers(sureness, wrong)
     made = SelectiveError(scores=answers, terms=terms)
     confidence, alone = terms.each(), wish.kind == "answered"
     if alone:
@@ -629,7 +631,7 @@ def _answers_in_cells(
 ) -> Rule:
     """Answers of which few are wrong in every subgroup; InfeasibleError without any."""
     rate = wish.allowed
-    made = CellErrors.of(sureness, wrong, inside, terms)
+    made = CellErrors.from_answers(sureness, wrong, inside, terms)
     rule = made.rule(rate)
     if rule.guarantees:
         return rule

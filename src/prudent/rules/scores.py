@@ -92,7 +92,7 @@ class CalibrationScores:
     tolerance: float = 0.0
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         own: FloatArray,
         category: IntArray | int = 0,
@@ -204,7 +204,7 @@ class AnswerScores:
     rounding: Rounding = EXACT
 
     @classmethod
-    def of(
+    def from_answers(
         cls, sureness: FloatArray, wrong: BoolArray, rounding: Rounding = EXACT
     ) -> Self:
         """Rows by how sure their answers are (n,), never NaN."""

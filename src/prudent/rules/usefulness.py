@@ -72,10 +72,10 @@ def answers_usefulness(
     terms = Terms(confidence=confidence, frozen=True)
     shares = []
     for drawn in np.random.RandomState(0).randint(0, n, (DRAWS, n_held_out)):
-        rows = AnswerScores.of(sureness[drawn], wrong[drawn])
+        rows = AnswerScores.from_answers(sureness[drawn], wrong[drawn])
         (threshold,) = SelectiveError(scores=rows, terms=terms).rule(rate).thresholds
         shares.append(np.count_nonzero(sureness > threshold) / n)
-    errors = AnswerScores.of(sureness, wrong).wrong[1:] / np.arange(1, n + 1)
+    errors = AnswerScores.from_answers(sureness, wrong).wrong[1:] / np.arange(1, n + 1)
     return float(np.mean(shares)), -float(errors.mean())
 
 
@@ -86,7 +86,7 @@ def surest_usefulness(
 
     Minus the error rate of the ceil(share n) surest rows; and minus that of all.
     """
-    rows = AnswerScores.of(sureness, wrong)
+    rows = AnswerScores.from_answers(sureness, wrong)
     k = max(1, math.ceil(share * rows.n_rows - DIGIT))
     return -float(rows.wrong[k] / k), -float(wrong.mean())
 
@@ -109,7 +109,7 @@ def sets_usefulness(
     own = np.take_along_axis(scores, codes[:, None], axis=1)[:, 0]
     n_classes = scores.shape[1]
     each = np.broadcast_to(rates, n_classes)
-    calibration = CalibrationScores.of(
+    calibration = CalibrationScores.from_rows(
         own,
         codes if by_class else 0,
         range(n_classes) if by_class else (None,),

@@ -281,14 +281,14 @@ def listed_subgroups(text: str | None) -> list[str]:
     >>> listed_subgroups("sex, age:30,45,60, region*site")
     ['sex', 'age:30,45,60', 'region*site']
     """
-    found: list[str] = []
+    items: list[str] = []
     for part in (text or "").split(","):
         word = part.strip()
-        if found and ":" in found[-1] and re.fullmatch(NUMBER, word):
-            found[-1] += f",{word}"  # one more bound of the bands
+        if items and ":" in items[-1] and re.fullmatch(NUMBER, word):
+            items[-1] += f",{word}"  # one more bound of the bands
         elif word:
-            found.append(word)
-    return found
+            items.append(word)
+    return items
 
 
 def _from_text(

@@ -292,7 +292,7 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         density, n_missing = self._learned.density, 0
         if isinstance(density.reference, GridReference):
             n_missing = int(np.sum(~density.covers(rows)))
-        return CalibrationScores.of(density.score(rows)), n_missing
+        return CalibrationScores.from_rows(density.score(rows)), n_missing
 
     def _merged(self, parts: Sequence[Any]) -> tuple[CalibrationScores, int]:
         scores, n_missing = zip(*parts, strict=True)

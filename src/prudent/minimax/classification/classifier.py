@@ -283,7 +283,7 @@ default="empirical"
             if self.kernel != "linear":
                 span = self._span(X, sample_weight)
                 X = span.rows
-            rows = LocalRows.of(X, np.unique(y, return_inverse=True)[1], weight)
+            rows = LocalRows.from_table(X, np.unique(y, return_inverse=True)[1], weight)
         return self._fit_rows(X, y, weight, rows=rows, span=span)
 
     def _rows_needed_for(self) -> str | None:

@@ -257,12 +257,12 @@ class MinimaxOutlierDetector(
             span = span_of(self._kernel.values(X))
             X = span.rows
         one_class = np.zeros(len(X), dtype=np.intp)
-        rows = LocalRows.of(X, one_class)
+        rows = LocalRows.from_table(X, one_class)
         self._fit_rows(X, one_class, None, rows=rows, span=span)
 
     def _scores(self, X: Any, y: Any) -> CalibrationScores:
         scores = self._model.scores(*self._coordinates(np.asarray(X, np.float64)))
-        return CalibrationScores.of(scores)
+        return CalibrationScores.from_rows(scores)
 
     def _rule(self, scores: CalibrationScores) -> Rule:
         made = FalseAlarms(scores=scores, terms=self._terms)
