@@ -129,7 +129,7 @@ def measure(
     broken = dict.fromkeys(RULES, 0)
     for _ in range(n_draws):
         drawn = rng.integers(len(scores), size=n_held_out)
-        rows = AnswerScores.of(scores[drawn], wrong[drawn])
+        rows = AnswerScores.from_answers(scores[drawn], wrong[drawn])
         for rule, choose in RULES.items():
             answered = scores > choose(rows)
             shares[rule].append(answered.mean())

@@ -188,7 +188,7 @@ def one_threshold(
     candidates = np.sort(np.unique(sure))
     admitted = np.ones(len(candidates), dtype=bool)
     for own in inside.members.T:
-        rows = AnswerScores.of(sure[own], wrong[own])
+        rows = AnswerScores.from_answers(sure[own], wrong[own])
         boundary = error_boundary(
             max(rows.n_rows, 1), ERROR, confidence=1 - 0.05 / n_parts
         )
