@@ -97,7 +97,7 @@ def test_weights_are_repetitions(seed, family):
     np.testing.assert_allclose(
         loss_curve(family, X, y, weight),
         loss_curve(family, np.repeat(X, weight, axis=0), np.repeat(y, weight)),
-        rtol=1e-11,
+        rtol=1e-10,  # the share of the largest weight up to which a row may be left out
         atol=1e-12,  # rounding of log joints of tens, in a loss of hundredths
     )
 
