@@ -23,7 +23,7 @@ print(model.fit(X, y).guarantees_[0])
 # %%
 alone = mine.fit(X, y).predict(X_new) != y_new
 promised = np.where(model.answers(X_new), model.predict(X_new) != y_new, 2)
-parts = {"right": "#0072b2", "wrong": "#d62728", "handed over": "#777777"}
+parts = {"right": "#0072b2", "wrong": "#d62728", "handed\nover": "#777777"}
 fig, axis = plt.subplots(figsize=(8, 2.4), layout="constrained")
 for row, outcome in enumerate((alone, promised)):
     shares = 100 * np.bincount(outcome, minlength=3) / len(outcome)

@@ -81,7 +81,7 @@ print(f"answered {answered.mean():.3f}, of which wrong {wrong.mean():.3f}")
 # %%
 # It is kept on all rows. In each subgroup:
 by = ["sex", "race", "age:30,45,60"]
-figure, (left, right) = plt.subplots(2, 1, figsize=(8, 9), layout="constrained")
+_, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
 shown = SubgroupDisplay.from_predictions(
     y_new,
     plain.predict_set(X_new),
@@ -89,7 +89,7 @@ shown = SubgroupDisplay.from_predictions(
     subgroups=by,
     X=X_new,
     classes=plain.classes_,
-    ax=left,
+    ax=axis,
     name="plain promise",
 )
 for line in shown.frame().to_pylist():
@@ -113,8 +113,9 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     parted = SelectiveClassifier(boosting, **settings, subgroups=by).fit(X, y)
 print(*(warning.message for warning in caught))
+_, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
 shown = SubgroupDisplay.from_estimator(
-    parted, X_new, y_new, ax=right, name="in every subgroup"
+    parted, X_new, y_new, ax=axis, name="in every subgroup"
 )
 cells = [line["subgroup"] for line in shown.frame().to_pylist()]
 broken = shown.frame()["verdict"].to_pylist().count("broken")

@@ -1,5 +1,6 @@
 """Every script and every code block of the documentation runs."""
 
+import ast
 import doctest
 import gzip
 import itertools
@@ -21,6 +22,7 @@ from prudent.core.binomial import fewest_rows, most_wrong
 from prudent.datasets import BUNDLED
 from prudent.evaluation.promising import rows_needed
 from prudent.io import read_table, training_data
+from prudent.plots.display import STYLE_FILE
 from prudent.rules.wish import parse_promise
 
 ROOT = Path(__file__).parents[2]
@@ -37,20 +39,52 @@ def _name(path):
 def headless():
     plt.switch_backend("agg")
     plt.close("all")
-    yield
+    with plt.rc_context():
+        yield
     plt.close("all")
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=_name)
 def test_example_runs_and_draws_one_figure(script, capsys):
+    plt.style.use(STYLE_FILE)  # as the gallery does
     runpy.run_path(str(script))
     assert len(plt.get_fignums()) == 1
+    figure = plt.gcf()
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        bars = [patch.get_window_extent() for patch in ax.patches]
+        for words in ax.texts:
+            if words.get_text() and words.get_color() == "white":
+                place = words.get_window_extent()
+                inside = (
+                    bar.containsx(place.x0) & bar.containsx(place.x1) for bar in bars
+                )
+                assert any(inside), words.get_text()
 
 
 @pytest.mark.parametrize("script", TUTORIALS, ids=_name)
 def test_tutorial_runs_and_draws(script, capsys):
     runpy.run_path(str(script))
     assert plt.get_fignums()
+
+
+@pytest.mark.parametrize("script", [*EXAMPLES, *TUTORIALS], ids=_name)
+def test_axes_are_drawn_on_in_the_cell_that_makes_them(script):
+    """The gallery shows a figure as it is at the end of its cell."""
+    before = set()
+    for cell in script.read_text(encoding="utf-8").split("\n# %%\n"):
+        tree = ast.parse(cell)
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        made = {
+            name.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and "plt." in ast.unparse(node.value)
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        }
+        assert not used & before - made
+        before |= made - {"_"}
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=_name)
