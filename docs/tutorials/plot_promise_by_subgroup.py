@@ -92,6 +92,7 @@ shown = SubgroupDisplay.from_predictions(
     ax=axis,
     name="plain promise",
 )
+n_subgroups = len(shown.frame()) - 1  # the first line is about all rows
 for line in shown.frame().to_pylist():
     if line["verdict"] == "broken":
         print(
@@ -157,9 +158,9 @@ for name, option in (("plain", None), ("in every subgroup", by)):
 # %%
 # How many rows would it take?
 # ----------------------------
-# Each of eleven subgroups proves 10 % by so many answered rows, with a chance of 80 %,
+# Each of these subgroups proves 10 % by so many answered rows, with a chance of 80 %,
 # if 5 % are wrong; the rarest race decides how long the table has to be (``prudent plan
 # --data TABLE --by race`` says so).
-needed = plan(bound=0.1, expected=0.05, claims=11).rows
+needed = plan(bound=0.1, expected=0.05, claims=n_subgroups).rows
 share = people["race"].value_counts(normalize=True).min()
 print(f"{needed} rows of each, {rows_of_table(needed, share)} rows in all")

@@ -179,7 +179,7 @@ def test_a_watched_rule_is_known_by_its_file(made, prudent, tmp_path):
     arguments = ("--data", week, "--truth", "y", "--state", state)
     done = prudent("monitor", path, *arguments, "--reference", tmp_path / "scores.csv")
     assert done.code == 0, done.err
-    assert "drift (1 columns)" in done.out
+    assert "drift (1 column)" in done.out
     done = prudent("monitor", path, *arguments)
     assert done.code == 3
     assert "was counted on" in done.err

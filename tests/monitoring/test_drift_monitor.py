@@ -24,6 +24,11 @@ CUTS = {
 }
 
 
+def test_what_is_proved_of_several_columns_is_said():
+    watched = DriftMonitor(random_state=0).fit(np.random.default_rng(0).random((50, 2)))
+    assert "at most 0.05, if the columns are independent of each other." in str(watched)
+
+
 @pytest.mark.parametrize("m", [*CUTS, 4, 5, 50, 999, 100_000])
 def test_groups(m):
     cuts = group_cuts(m)
@@ -184,6 +189,7 @@ def test_scores_of_a_detector():
     assert monitor.level == 0.1
     assert monitor.frame()["column"].to_pylist() == ["score"]
     assert str(monitor).startswith("Drift of scores against 400 reference rows: none")
+    assert str(monitor).endswith("called drifted with probability at most 0.1.")
     stored = DriftMonitor.from_dict(monitor.to_dict(), detector)
     alone = DriftMonitor.from_dict(monitor.to_dict())
     assert stored.update(new) == alone.update(new[:, 0]) == monitor.update(new)

@@ -15,7 +15,7 @@ from prudent.core.guarantee import ALARMS, Guarantee, needs_labels, violated_row
 from prudent.core.types import FloatArray
 from prudent.core.validation import plain
 from prudent.estimator_tools import counted_answers, rows_about
-from prudent.io.errors import percent, thousands
+from prudent.io.errors import counted, percent, thousands
 from prudent.monitoring import DriftMonitor, PromiseMonitor
 from prudent.monitoring.state import number
 
@@ -374,7 +374,7 @@ def _of_drift(watch: Watch, drift: DriftMonitor, features: list[str]) -> Finding
         **_evidence(drift, watch.drift_time, watch.drift_row),
         "columns": columns,
     }
-    what = "score" if watch.reference is None else f"{len(features)} columns"
+    what = "score" if watch.reference is None else counted(len(features), "column")
     most = f"most: {columns[0]['column']}"
     cells = thousands(drift.n_), most, f"{drift.e_value:.2g}"
     return Finding(f"drift ({what})", cells, drift.verdict, _since(record), record)

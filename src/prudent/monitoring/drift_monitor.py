@@ -340,11 +340,13 @@ class DriftMonitor(Watcher):
         m, d = self._fitted().reference.shape
         what = "scores" if self._watches_scores else f"{d} column(s)"
         since = "" if self.alarm_at_ is None else f" since row {self.alarm_at_}"
+        # What is proved: see Notes of the class.
+        proved = "" if d == 1 else ", if the columns are independent of each other"
         return (
             f"Drift of {what} against {m} reference rows: {self.verdict}{since} in "
             f"{self.n_} rows (e-value {self.e_value:.3g}); rows exchangeable with the "
             f"reference are ever called drifted with probability at most "
-            f"{self.level:g}."
+            f"{self.level:g}{proved}."
         )
 
     def _start(self, reference: FloatArray) -> None:

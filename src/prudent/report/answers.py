@@ -146,16 +146,29 @@ def of_monitor(
         sentences = ["; ".join(s.rstrip(".") for s in sentences) + "."]
     if drift is not None and "broken" in verdicts and drift["verdict"] == "drift":
         sentences.append(f"Drift since row {thousands(drift['alarm_row'])}.")
-    level = percent(data["level"], None)
     return Answer(
         verdict=verdict,
         tone=tone,
         sentences=sentences or ["No labelled row was counted."],
         assumption=IN_ORDER,
-        not_promised="A promise that is not contradicted is not proved, and nothing is "
-        f"said of a single row. A wrong alarm has probability at most {level}.",
+        not_promised=" ".join(_wrong_alarms(data, n_promises=len(watched))),
         figures=csv_of(columns, lines),
     )
+
+
+def _wrong_alarms(data: Mapping[str, Any], n_promises: int) -> Iterator[str]:
+    """What a monitor does not say, and how often it may cry wolf."""
+    level = f"with probability at most {percent(data['level'], None)}"
+    if n_promises:
+        yield "A promise that is not contradicted is not proved."
+    yield "Nothing is said of a single row."
+    if n_promises:
+        true = "the promise is" if n_promises == 1 else "all promises are"
+        yield f"If {true} true, this monitor ever says broken {level}."
+    if data["drift"] is not None:
+        several = len(data["drift"]["columns"]) > 1
+        proved = "and the columns are independent of each other, " if several else ""
+        yield f"If nothing drifts, {proved}it ever says drift {level}."
 
 
 def _of_promise(promise: Mapping[str, Any]) -> str:
