@@ -3,8 +3,8 @@ Compare methods and hold their promises against data
 ====================================================
 
 :func:`prudent.compare` fits every method on the same folds. The figure shows each
-promise (x) against the error measured on the rows left out (y). A point above the
-diagonal would break its promise.
+promise (x) against the error measured on the rows left out (y), with its exact
+interval. A promise is broken where the whole interval lies above the diagonal.
 """
 
 from sklearn.datasets import load_wine

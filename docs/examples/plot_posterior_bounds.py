@@ -3,8 +3,8 @@ Bounds of a posterior probability
 =================================
 
 Moments are estimates. ``posterior_bounds`` gives the smallest and largest probability
-of a class over all moments in reach. The interval is wide where rows of the classes are
-rare, narrow where both are well known.
+of a class over all moments in reach. The interval is widest where the classes meet, and
+wider when fewer rows were seen.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ The distribution that attains the bound
 =======================================
 
 A worst-case bound is worth something only if it is tight. ``least_favourable`` draws
-rows with exactly the mean and covariance of a class, of which the plane gets exactly
-the promised share wrong.
+rows from a law that has the mean and covariance of a class, and of which the plane gets
+exactly the promised share wrong.
 """
 
 import matplotlib.pyplot as plt
