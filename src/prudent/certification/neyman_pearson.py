@@ -35,9 +35,10 @@ class NeymanPearsonClassifier(HeldOutClassifier):
     Half of the rows is held out. A class with a limit is predicted wherever its score
     reaches an order statistic of the scores of its own held-out rows, so that rows of
     the class fall below it at most as often as the limit says, with probability
-    `confidence`. The promise holds for any classifier and any law; of all rules that
-    cut the score of one class, this one errs least on the others. Not for rows that
-    drift within the class; a change of class shares alone does no harm.
+    `confidence`. The promise holds for any classifier and any law; of the held-out
+    scores that prove it the highest is the threshold, so that the others err least.
+    Not for rows that drift within the class; a change of class shares alone does no
+    harm.
 
     Parameters
     ----------
