@@ -26,8 +26,8 @@ TARGET = ("--target", "diagnosis")
 BESIDE = """<!DOCTYPE html>
 <style>
 body { margin: 0; display: flex; gap: 16px; background: white; }
-div { overflow: hidden; border: 1px solid #bbb; border-radius: 6px; height: 558px; }
-iframe { border: 0; height: 600px; width: 700px; }
+div { overflow: hidden; border: 1px solid #bbb; border-radius: 6px; height: 582px; }
+iframe { border: 0; height: 624px; width: 700px; }
 div + div iframe { width: 560px; height: 490px; padding-top: 12px; }
 </style>
 <div><iframe src="report.html"></iframe></div>
@@ -85,7 +85,7 @@ def main():
         write_pages(folder)
         (folder / "beside.html").write_text(BESIDE, encoding="utf-8")
         photograph(folder, "report.html", "1280,1500", "report.png")
-        photograph(folder, "beside.html", "1280,560", "start.png")
+        photograph(folder, "beside.html", "1280,584", "start.png")
 
 
 if __name__ == "__main__":

@@ -354,7 +354,8 @@ def test_next_command_makes_the_promise_of_the_table(
     )
     said = " ".join(outcome.out.split())
     if confidence:
-        assert "in every class, with confidence 0.9 for all methods together" in said
+        together = "with confidence 0.9 for best, and for all others together"
+        assert f"in every class, {together}" in said
     else:
         assert "(on average over training samples)" in said
     (line,) = [s for s in outcome.out.splitlines() if s.startswith("To use it:")]

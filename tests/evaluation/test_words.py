@@ -399,6 +399,10 @@ def test_the_confidence_stands_above_a_table_without_answers():
     assert asked_for(found) == (
         "error ≤ 5%, with confidence 0.95 for all methods together"
     )
+    best = replace(found.rows[0], method="best", chooses=True)
+    assert asked_for(replace(found, rows=(*found.rows, best))) == (
+        "error ≤ 5%, with confidence 0.95 for best, and for all others together"
+    )
 
 
 def test_verdicts_stand_on_one_line_where_there_is_room():

@@ -23,6 +23,11 @@ def card_of(page):
     return re.search(r'<div id="card".*?</dl>.*?\n</div>', page, re.S)[0]
 
 
+def plain(text):
+    """Text without the spaces that keep a number and its unit on one line."""
+    return text.replace("\xa0", " ")
+
+
 @pytest.fixture(scope="module")
 def page(comparison):
     return render(comparison, comparison.to_dict())
@@ -83,14 +88,28 @@ def test_what_few_readers_need_is_folded_and_left_out_of_print(page):
     assert ".card { break-inside: avoid-page; }" in printed
 
 
-def test_handed_over_rows_are_counted_by_class():
+@pytest.fixture(scope="module")
+def under_an_error_rate():
     X, y = load_breast_cancer(return_X_y=True)
-    found = compare(
+    return compare(
         *(X, np.where(y, "benign", "malignant")),
         methods=("minimax",),
         baselines=("lda",),
         promise="error <= 5%",
     )
+
+
+def test_best_has_the_confidence_to_itself(under_an_error_rate):
+    found = under_an_error_rate
+    card = plain(card_of(render(found, found.to_dict())))
+    assert "at most 5 % the promise of best is false, with at most 5 % any" in card
+    without = replace(found, rows=tuple(row for row in found.rows if not row.chooses))
+    card = plain(card_of(render(without, without.to_dict())))
+    assert "at most 5 % any of these promises is false." in card
+
+
+def test_handed_over_rows_are_counted_by_class(under_an_error_rate):
+    found = under_an_error_rate
     page = render(found, found.to_dict())
     part = re.search(r'id="handed-over".*?</section>', page, re.S)[0]
     rows = re.findall(r'<tr><th scope="row">(\w+)</th>(.*?)</tr>', part)

@@ -145,8 +145,8 @@ def compare(
     confidence : float or None, default=None
         Probability over training samples, in (0, 1), that what is promised of a
         fitted model is true: of all classes at once, and for all methods together, so
-        that the one chosen keeps it. None: 0.95 of promises about errors and missed
-        classes, and coverage on average.
+        that the one chosen keeps it; `best` has a probability as large to itself.
+        None: 0.95 of promises about errors and missed classes, and coverage on average.
     methods : "all", sequence or mapping, default="all"
         Names among "optimistic", "minimax", "calibrated", "imprecise", "rejection",
         "conformal", dotted paths of classes, and pairs of a name and an estimator;

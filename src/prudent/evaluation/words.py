@@ -58,9 +58,12 @@ def asked_for(findings: Findings) -> str:
     curve = findings.frontier
     confident = curve is not None and curve.kind != "coverage"
     if confident or (promises and promises[0].confidence is not None):
+        # One that chooses in its training part has the whole confidence to itself.
+        alone = [row.method for row in findings.rows if row.chooses]
+        whose = f"{alone[0]}, and for all others" if alone else "all methods"
         return (
-            f"{promise}, with confidence {findings.settings.confidence:g} for all "
-            "methods together"
+            f"{promise}, with confidence {findings.settings.confidence:g} for {whose} "
+            "together"
         )
     return promise
 

@@ -51,7 +51,10 @@ def of_comparison(findings: Findings) -> Answer:
         )
     if any(g.confidence is not None for g in asked):
         wrong = percent(1 - findings.settings.confidence, None)
-        not_promised += f" Such promises are false with probability at most {wrong}."
+        alone = [row.method for row in findings.rows if row.chooses]
+        whose = f"the promise of {alone[0]} is" if alone else "any of these promises is"
+        not_promised += f" With probability at most {wrong} {whose} false"
+        not_promised += f", with at most {wrong} any of the others." if alone else "."
     verdict, tone, sentences = _verdict(findings)
     return Answer(
         verdict=verdict,
