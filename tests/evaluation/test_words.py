@@ -389,7 +389,7 @@ def test_where_hardly_anything_can_be_promised_this_is_said():
     found = replace(found, frontier=curve("error", {"lda": (0.0, 0.0, 0.06, 0.15)}))
     assert verdict(found)[0].endswith(
         "The most that any promise of this kind gets here: error <= 30% (lda answers "
-        "15 %; more rows or other columns would help)."
+        "15 %; more rows or other columns may help)."
     )
 
 
@@ -500,7 +500,7 @@ def test_no_reachable_promise_is_explained_by_the_errors_without_one():
     assert verdict(found)[0] == (
         "On this table no method can both keep this promise and decide. Without any "
         "promise the least error is 20.0 %, and always answering 'a' errs in 25.0 %: "
-        "more rows or other columns would help."
+        "more rows or other columns may help."
     )
 
 

@@ -294,7 +294,7 @@ def _none_useful(findings: Findings) -> str:
             why += (
                 f" Without any promise the least error is {percent(least, 1)}, and "
                 f"always answering {frequent} errs in {percent(trivial, 1)}: more rows "
-                "or other columns would help."
+                "or other columns may help."
             )
     else:
         most = max(share_helped(each) for each in asked if each.kept != "broken")
@@ -356,7 +356,7 @@ def _instead(findings: Findings, start: str) -> str:
         does += ", and none in some folds: a fit may answer nothing"
     if nearest.decided < ENOUGH:
         start = "The most that any promise of this kind gets here"
-        does += "; more rows or other columns would help"
+        does += "; more rows or other columns may help"
     return f"{start}: {nearest.promise} ({does})."
 
 
