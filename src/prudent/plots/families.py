@@ -29,8 +29,9 @@ N_OUTLINE = 181
 class CalibrationPathDisplay(Display):
     """Log loss and error after each accepted update of a calibration.
 
-    The training log loss falls by design; the vertical line marks the iterate that
-    the stopping rule kept, and the dot its error on other rows, where given.
+    With the line search the training objective, by default the log loss, never rises;
+    the vertical line marks the iterate that the stopping rule kept, and the dot its
+    error on other rows, where given.
 
     Parameters
     ----------
@@ -148,8 +149,8 @@ class CalibrationPathDisplay(Display):
 class ImprecisionPathDisplay(Display):
     """Scores of set-valued predictions along the imprecision.
 
-    Utilities first rise, when hard rows are answered with two classes, and fall when
-    sets grow too large; coverage only rises.
+    Utilities may first rise, when hard rows are answered with two classes, and fall
+    when sets grow too large; coverage never falls.
 
     Parameters
     ----------
