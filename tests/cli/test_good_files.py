@@ -216,7 +216,7 @@ def test_one_column_is_a_table_where_no_target_is_needed(prudent, table_file, tm
         *("--state", tmp_path / "w.json"),
     )
     assert watched.code == 0, watched.err
-    assert "drift (1 columns)" in watched.out
+    assert "drift (1 column)" in watched.out
     assert prudent("detect", bare, "--model-out", detector).code == 0
     assert prudent("predict", bare, "-m", detector).code == 0
 
