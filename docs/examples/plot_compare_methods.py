@@ -4,7 +4,7 @@ Compare methods and hold their promises against data
 
 :func:`prudent.compare` fits every method on the same folds. The figure shows each
 promise (x) against the error measured on the rows left out (y), with its exact
-interval. A promise is broken where the whole interval lies above the diagonal.
+interval. A point above the diagonal may be chance: the verdict says whether it is.
 """
 
 from sklearn.datasets import load_wine

@@ -339,21 +339,18 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
                 writer.write_table(pa.table(block, schema=schema))
                 if number < 2 * factor:
                     text_writer.write_table(pa.table(block, schema=schema))
-        minimax, optimistic = ("--method", "minimax"), ("--method", "optimistic")
         commands = {
-            "fit from moments": (20_000, "fit", path, *minimax, "-o", model),
-            "fit from text": (20_000, "fit", text, *minimax, "-o", model),
-            "fit on rows": (20_000, "fit", path, *optimistic, "-o", model),
-            "compare": (
-                *(20_000, "compare", path),
-                *("--methods", "minimax", "--baselines", "lda"),
-            ),
-            # The detector compares each row with each normal one: few of them will do.
-            "detect": (3000, "detect", path, "--normal", "1", "-o", out),
+            "fit from moments": ("fit", path, "--method", "minimax", "-o", model),
+            "fit from text": ("fit", text, "--method", "minimax", "-o", model),
+            "fit on rows": ("fit", path, "--method", "optimistic", "-o", model),
+            "compare": ("compare", path, "--methods", "minimax", "--baselines", "lda"),
+            "detect": ("detect", path, "--normal", "1", "-o", out),
         }
+        # The detector compares each row with each normal one: few of them will do.
+        samples = {"detect": 3000}
         found = {
-            name: peak(*command, "--target", "y", "--sample", sample)
-            for name, (sample, *command) in commands.items()
+            name: peak(*command, "--target", "y", "--sample", samples.get(name, 20_000))
+            for name, command in commands.items()
         }
         found["predict"] = peak("predict", path, "-m", model, "-o", out, "--keep", "y")
         found["describe"] = peak("describe", path, "--target", "y")

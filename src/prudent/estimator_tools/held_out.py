@@ -145,9 +145,9 @@ class HeldOutEstimator(BaseEstimator):
 
     def _members(self, X: Any) -> BoolArray | None:
         """Which of the subgroups hold each row; None without subgroups."""
-        return (
-            None if self._subgroups is None else self._subgroups.memberships(X).members
-        )
+        if self._subgroups is None:
+            return None
+        return self._subgroups.memberships(X).members
 
     def is_about(self, guarantee: Guarantee, X: Any) -> BoolArray:
         """Whether each row is of the subgroup that a promise is about."""

@@ -58,14 +58,20 @@ def asked_for(findings: Findings) -> str:
     curve = findings.frontier
     confident = curve is not None and curve.kind != "coverage"
     if confident or (promises and promises[0].confidence is not None):
-        # One that chooses in its training part has the whole confidence to itself.
-        alone = [row.method for row in findings.rows if row.chooses]
-        whose = f"{alone[0]}, and for all others" if alone else "all methods"
+        choice = row_that_chooses(findings)
+        whose = (
+            "all methods" if choice is None else f"{choice.method}, and for all others"
+        )
         return (
             f"{promise}, with confidence {findings.settings.confidence:g} for {whose} "
             "together"
         )
     return promise
+
+
+def row_that_chooses(findings: Findings) -> MethodRow | None:
+    """The row that chooses in its training part; it has the confidence to itself."""
+    return next((row for row in findings.ran if row.chooses), None)
 
 
 def promise_text(promise: PromiseCheck) -> str:
@@ -500,7 +506,7 @@ def _before_a_choice(findings: Findings) -> list[str]:
     items = [item for each in asked for item in each.items]
     averaged = any(item.guarantee.average_over is not None for item in items)
     sentences = []
-    choice = next((row for row in findings.ran if row.chooses), None)
+    choice = row_that_chooses(findings)
     if findings.settings.promise != "none" and recommended(findings) is None:
         if reachable(findings) is not None:
             sentences.append(

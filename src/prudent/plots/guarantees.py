@@ -117,9 +117,9 @@ def _rates_of_breaking(promises: Sequence[KeptPromise]) -> FloatArray:
 class GuaranteeDisplay(Display):
     """Promised bound (x) against measured rate with its exact interval (y).
 
-    Points on or below the diagonal were measured within what is promised; a promise is
-    broken where the whole interval lies above. Coverage is shown as the rate of sets
-    that miss, so that every promise is an upper bound.
+    Points on or below the diagonal were measured within what is promised. A point above
+    it may be chance: the verdict says whether the promise is broken. Coverage is shown
+    as the rate of sets that miss, so that every promise is an upper bound.
 
     Parameters
     ----------

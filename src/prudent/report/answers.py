@@ -51,10 +51,16 @@ def of_comparison(findings: Findings) -> Answer:
         )
     if any(g.confidence is not None for g in asked):
         wrong = percent(1 - findings.settings.confidence, None)
-        alone = [row.method for row in findings.rows if row.chooses]
-        whose = f"the promise of {alone[0]} is" if alone else "any of these promises is"
-        not_promised += f" With probability at most {wrong} {whose} false"
-        not_promised += f", with at most {wrong} any of the others." if alone else "."
+        choice = words.row_that_chooses(findings)
+        if choice is None:
+            not_promised += (
+                f" With probability at most {wrong} any of these promises is false."
+            )
+        else:
+            not_promised += (
+                f" With probability at most {wrong} the promise of {choice.method} is "
+                f"false, with at most {wrong} any of the others."
+            )
     verdict, tone, sentences = _verdict(findings)
     return Answer(
         verdict=verdict,
@@ -184,10 +190,8 @@ def _of_promise(promise: Mapping[str, Any]) -> str:
         subgroup=promise["subgroup"],
     )
     measured = with_share(about, percent(promise["measured"], 1))
-    limit, verdict = (
-        percent(promise["bound"], None),
-        VERDICT_NAMES[promise["verdict"]].lower(),
-    )
+    limit = percent(promise["bound"], None)
+    verdict = VERDICT_NAMES[promise["verdict"]].lower()
     return f"{measured} (limit {limit}): {verdict}."
 
 
