@@ -424,6 +424,7 @@ def test_a_rule_that_names_no_columns_is_refused_for_tables(prudent, tmp_path, c
         ("coverage >= 90%", ("--by", "site,site"), "--by: 'site=north' is named twice"),
         ("error <= 90% in every site and site", (), "--by: 'site=north' is named"),
         ("error <= 90% in every risk:0 and risk:0,9", (), "'risk<0' is named twice"),
+        ("error <= 90% in every site*risk:0 and risk:0*site", (), "is named twice"),
         ("error <= 90% in every site*site", (), "'site*site' crosses 'site' with"),
         ("none", (), "--promise none makes no rule"),
     ],

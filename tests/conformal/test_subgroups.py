@@ -210,6 +210,8 @@ def test_errors_before_any_work():
     refused("must be rising numbers", subgroups=["age:60,30"])
     refused("must be rising numbers", subgroups=["age:young"])
     refused("'age<30' is named twice", subgroups=["age:30", "age:30,60"])
+    two = ["age:30*score:0", "score:0*age:30"]  # the same parts in another order
+    refused("'age<30 and score<0' is named twice", subgroups=two)
     refused("'age:30[*]age:60' crosses 'age' with itself", subgroups="age:30*age:60")
     refused("must name at least one column", subgroups=[])
     refused("so give positions", rows=numbers.to_numpy(), subgroups=["age"])

@@ -228,12 +228,23 @@ def crossings_of(
     """Crossings whose values these columns show; ValueError where two parts are one."""
     crossings = tuple(Crossing(factors).learned(columns) for factors in crossed)
     names = names_of(crossings)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(
-            f"subgroups: {twice!r} is named twice: give every column once, and bands "
-            "that differ."
-        )
+    conditions = [  # in any order: sex*site has the parts of site*sex
+        frozenset(tuple(condition.items()) for condition in part)
+        for crossing in crossings
+        for part in crossing.conditions
+    ]
+    keys: tuple[Sequence[Any], ...] = (names, conditions)
+    for parts in keys:
+        if len(set(parts)) < len(parts):
+            twice = next(
+                name
+                for name, part in zip(names, parts, strict=True)
+                if parts.count(part) > 1
+            )
+            raise ValueError(
+                f"subgroups: {twice!r} is named twice: give every column and crossing "
+                "once, and bands that differ."
+            )
     return crossings
 
 
