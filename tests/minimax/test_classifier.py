@@ -571,6 +571,29 @@ def test_class_of_one_row_is_legal():
     assert model.predict([[9.0, 9.0, 9.0]]) == 2
 
 
+def test_variance_that_is_added_to_a_class_of_one_row_promises_nothing():
+    rng = np.random.default_rng(0)
+    x, noise, other = rng.normal(size=(3, 60))
+    X = np.vstack([np.column_stack([x, x + 1e-7 * noise, other]), [[0, 1e-7, 1]]])
+    y = np.append(np.zeros(60), 1)
+    with pytest.warns(PrudentWarning, match="was added to both"):
+        model = MinimaxProbabilityClassifier().fit(X, y)
+    assert model.covariance_floor_ > 0
+    assert [promise.scope for promise in model.guarantees_] == [0]
+    with_radius = MinimaxProbabilityClassifier(covariance_radius=0.1).fit(X, y)
+    assert [promise.scope for promise in with_radius.guarantees_] == [0, 1]
+
+
+def test_costs_are_balanced_among_planes_with_each_mean_on_its_own_side():
+    """Beyond them a plane that always names the dear class has a smaller product."""
+    model = reference(objective="cost", costs=[[0, 1], [100, 0]])
+    gap = np.subtract(*MEANS)
+    farthest = gap @ np.linalg.solve(COVARIANCES[1], gap)  # with the other mean on it
+    products = np.array([1, 100]) * model.class_worst_case_error_
+    np.testing.assert_allclose(products, [1, 100 / (1 + farthest)], rtol=1e-6)
+    assert products.max() > 1  # of every row of class 0 wrong, at cost 1
+
+
 def test_constant_feature_is_ignored_and_recorded():
     X, y = blobs()
     with_constant = np.insert(X, 1, 7.0, axis=1)

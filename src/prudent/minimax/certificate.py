@@ -13,9 +13,8 @@ square is at most omega = |a|'sigma, Chebyshev's inequality for
 
     P <= (1 + u omega k / sqrt(w (1 + k^2)))^2 / (1 + k^2),    k = t / sqrt(w),
 
-which is Cantelli's bound where nothing rounds (u = 0). A class that is unimodal along
-the normal lies beyond the plane with less than half of this probability; the user guide
-proves it.
+which is Cantelli's bound where nothing rounds (u = 0). The bound of a class that is
+unimodal along the normal is smaller, down to 4/9 of it; the user guide proves it.
 """
 
 from __future__ import annotations

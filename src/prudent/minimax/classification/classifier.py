@@ -71,8 +71,9 @@ class MinimaxProbabilityClassifier(
         None uses all rows.
     objective : {"minimax", "cost", "mean"}, default="minimax"
         Minimise the larger of the two worst-case class errors, the larger after
-        weighting with `costs`, or their mean after weighting with `priors`. "cost" is
-        a promise for the dearest class, not the least expected cost.
+        weighting with `costs`, or their mean after weighting with `priors`, among the
+        planes that leave neither mean on the wrong side. "cost" is a promise for the
+        dearest class, not the least expected cost.
     costs : array-like of shape (n_classes, n_classes), default=None
         Rows are the truth. For ``objective="cost"`` only.
     priors : array-like of shape (n_classes,), default=None

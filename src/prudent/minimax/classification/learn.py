@@ -123,8 +123,8 @@ def learn(
     trivial = float(prior.max()) if objective == "mean" else None
     worst = float(errors.max() if trivial is None else prior @ errors)
     guarantees = class_guarantees(
+        classes,
         duels,
-        own.classes,
         errors,
         proved=not proves_nothing and span is None and uncertainty != "bootstrap",
         origin=uncertainty or ("given" if exact else "plug-in"),
@@ -391,12 +391,18 @@ def exact_errors(
     return errors
 
 
-def constant_classes(duels: tuple[Duel, ...], n_classes: int) -> BoolArray:
-    """Classes that do not vary along the normal of one of their planes, (K,)."""
-    constant = np.zeros(n_classes, dtype=bool)
+def constant_classes(classes: Classes, duels: tuple[Duel, ...]) -> BoolArray:
+    """Classes that do not vary along the normal of one of their planes, (K,).
+
+    Variance that was added to a duel's covariances is not the class's own.
+    """
+    constant = np.zeros(len(classes.label), dtype=bool)
     for duel in duels:
-        if duel.normal.any():
-            constant[list(duel.pair)] |= np.isinf(duel.class_kappa)
+        a = duel.normal
+        if a.any():
+            for k, kappa in zip(duel.pair, duel.class_kappa, strict=True):
+                varies = float(a @ classes.covariance[k] @ a) > 0
+                constant[k] |= math.isinf(kappa) or not varies
     return constant
 
 
@@ -538,8 +544,8 @@ def _constant_duel(classes: Classes, k: int, l: int) -> Duel:
 
 
 def class_guarantees(
+    classes: Classes,
     duels: tuple[Duel, ...],
-    labels: NDArray[Any],
     errors: FloatArray,
     *,
     proved: bool,
@@ -574,13 +580,13 @@ def class_guarantees(
     evidence = {
         "kappa": min(duel.kappa for duel in duels),
         "duality gap": max(duel.gap for duel in duels),
-        "classes": len(labels),
+        "classes": len(classes.label),
         **numbers,
     }
     if trivial is not None:
         evidence["trivial_bound"] = trivial
     # An estimated variance of zero proves nothing.
-    unproved = constant_classes(duels, len(labels)) & estimated
+    unproved = constant_classes(classes, duels) & estimated
     return tuple(
         Guarantee(
             quantity="class error rate",
@@ -588,7 +594,7 @@ def class_guarantees(
             sense="<=",
             confidence=confidence if sure else None,
             assumptions=known,
-            scope=labels[k : k + 1].tolist()[0],
+            scope=classes.label[k : k + 1].tolist()[0],
             evidence=evidence,
             source=source,
         )
