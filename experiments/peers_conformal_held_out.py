@@ -50,8 +50,8 @@ SIZE, COVERAGE, SIZE_95, COVERAGE_95 = range(4)
 CURVES = {
     "prudent, full: 90 % promised": (OURS, SIZE, "o-"),
     "crepes, split: 90 % promised": ("crepes, split, logistic", SIZE, "s-"),
-    "MAPIE, cross, asked for 95 %: 90 % promised": (PEER, SIZE_95, "^-"),
-    "MAPIE, cross, asked for 90 %: 80 % promised": (PEER, SIZE, "v:"),
+    "MAPIE, cross, asked for 95 %: about 90 % promised": (PEER, SIZE_95, "^-"),
+    "MAPIE, cross, asked for 90 %: about 80 % promised": (PEER, SIZE, "v:"),
 }
 PICTURE = "conformal_sizes.svg"
 #: Number of rows, table, method; and means of what `measure` gives.
@@ -115,9 +115,9 @@ def summary(mean: Mapping[Case, Mean], answered: Mapping[int, list[str]]) -> Tab
             f"{SEEDS} draws of {', '.join(SETS)}. Sets may be empty. A table "
             "counts where it has enough rows and no method refused a draw (40 rows of "
             "optdigits lack classes).",
-            "prudent and crepes promise 90 and 95 %, MAPIE's cross 80 and 90 %. In "
-            "the picture three lines promise 90 %; the dotted one is MAPIE's cross "
-            "asked for 90 %, which promises 80 %.",
+            "prudent and crepes promise 90 and 95 %, MAPIE's cross about 80 and 90 %, "
+            "less with few rows. In the picture the dotted line is MAPIE's cross asked "
+            "for 90 %, which promises about 80 %.",
         ),
         [draw(mean, answered)],
     )
