@@ -144,6 +144,19 @@ def test_promises_of_a_linear_classifier_of_three_classes():
             assert (other.predict(X[y == k]) != k).mean() <= promise.bound <= 1
 
 
+def test_a_class_of_one_row_is_promised_nothing():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:51], y[:51]
+    model = LogisticRegression().fit(X, y)
+    moments = ClassMoments.from_arrays(X, y)
+    assert [p.scope for p in guarantees_of(model, moments)] == [0]
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:101], y[:101]
+    model = LinearDiscriminantAnalysis().fit(X, y)
+    moments = ClassMoments.from_arrays(X, y)
+    assert [p.scope for p in guarantees_of(model, moments)] == [0, 1]
+
+
 def test_a_plane_that_always_answers_the_same():
     moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [9, 9])
     assert worst_case_error([0.0], 1.0, moments).tolist() == [1, 0]

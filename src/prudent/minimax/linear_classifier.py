@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
-from prudent.core.types import FloatArray
+from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
 from prudent.minimax.certificate import ClassMargin, Laws
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
@@ -196,7 +196,8 @@ def guarantees_of(
     tuple of Guarantee
         One bound on the error rate of each class, under all `laws` with these moments:
         the sum over the classes it may lose to. Rounding of the scores is added: that
-        of single precision for a model fitted to rows of single precision.
+        of single precision for a model fitted to rows of single precision. None for a
+        class that does not vary along one of its normals, such as one of a single row.
 
     Raises
     ------
@@ -253,7 +254,7 @@ def guarantees_of(
     sizes = _sizes_of_terms(classifier, w)
     arithmetic = _arithmetic(classifier.coef_)
     errors = _linear_errors(w, b, moments, sizes, arithmetic, laws)
-    return linear_promises(classes, errors, laws)
+    return linear_promises(classes, errors, laws, _vary_along_normals(w, moments))
 
 
 def _check_laws(laws: str) -> None:
@@ -327,6 +328,16 @@ def _linear_errors(
         shift = float(abs(b[k]) + abs(b[l]))
         errors[k] += margin.error(float(b[l] - b[k]), 1.0, shift=shift, laws=laws)
     return np.minimum(errors, 1.0)
+
+
+def _vary_along_normals(w: FloatArray, moments: ClassMoments) -> BoolArray:
+    """Classes that vary along the normals between them and the others, (K,)."""
+    vary, covariances = np.ones(len(w), dtype=bool), moments.covariance()
+    for k, l in itertools.permutations(range(len(w)), 2):
+        normal = w[k] - w[l]
+        if normal.any():  # else all rows get the same answer
+            vary[k] &= float(normal @ covariances[k] @ normal) > 0
+    return vary
 
 
 def _plane(

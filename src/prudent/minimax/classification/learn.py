@@ -603,9 +603,9 @@ def class_guarantees(
 
 
 def linear_promises(
-    labels: NDArray[Any], errors: FloatArray, laws: Laws
+    labels: NDArray[Any], errors: FloatArray, laws: Laws, proved: BoolArray
 ) -> tuple[Guarantee, ...]:
-    """One promise for each class of a linear classifier that somebody has fitted."""
+    """One promise for each class `proved` of a linear classifier fitted by somebody."""
     known: tuple[Assumption, ...] = (Assumption.MOMENTS_GIVEN_OR_PLUG_IN,)
     source = "Lanckriet et al. 2002, Lemma 1"
     if laws == "unimodal":
@@ -613,14 +613,14 @@ def linear_promises(
     return tuple(
         Guarantee(
             quantity="class error rate",
-            bound=float(error),
+            bound=float(errors[k]),
             sense="<=",
-            scope=label,
+            scope=labels[k : k + 1].tolist()[0],
             assumptions=known,
             evidence={"classes": len(labels)},
             source=source,
         )
-        for label, error in zip(labels.tolist(), errors, strict=True)
+        for k in np.flatnonzero(proved)
     )
 
 
