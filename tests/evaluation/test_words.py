@@ -214,6 +214,10 @@ def test_of_methods_not_told_apart_one_inside_its_limit_is_recommended():
     )
     assert recommended(found).method == "lda"
     assert verdict(found)[0].endswith("No paired test tells calibrated from it.")
+    # Others were tested against the first, not against the one that is recommended.
+    third = covering("qda", 0.94, no_difference_from="calibrated")
+    three = findings(*found.rows[:2], third)
+    assert verdict(three)[0] == verdict(found)[0]
     alone = findings(
         covering("calibrated", 0.97, is_inside=False), covering("qda", 0.9)
     )

@@ -147,7 +147,8 @@ def _most_useful(findings: Findings) -> str:
         )
     first = next(row for row in findings.ran if can_be_used(row))
     same = [row for row in findings.ran if row.no_difference_from == first.method]
-    others = [row.method for row in (first, *same) if row.method != used.method]
+    # Each was tested against the first: another row that is used against that alone.
+    others = [row.method for row in (same if used is first else [first])]
     if asked.folds_decided < asked.n_folds:
         does = "decided" if _with_sets(findings) else "answered"
         sentences.append(
