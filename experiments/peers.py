@@ -23,8 +23,8 @@ ones. Every method sees the same rows.
    :alt: Our set sizes over those of MAPIE's cross on each table, losses as red crosses
 
    The same table by table, a mark for each number of training rows: right of the line
-   our sets are larger. Asked for the same 90 % MAPIE's cross promises 80 %; the grey
-   ticks are at an equal promise.
+   our sets are larger. Asked for the same 90 % MAPIE's cross promises about 80 %; the
+   grey ticks are at about an equal promise.
 
 .. figure:: images/guide_answers.svg
    :alt: How much more of each table the boundary answers than SGR, by held-out rows
@@ -83,7 +83,7 @@ Where a peer is better
      - the imprecise sets promise nothing and fall to 87 % on segment
    * - sets where logistic regression is right
      - MAPIE's cross: up to 5 % smaller on QSAR biodegradation, up to 4 % on blood
-       transfusion from 100 rows on; it promises 80 %
+       transfusion from 100 rows on; it promises about 80 %
      - full conformal prediction, which promises 90 %
    * - sets of a useful size
      - all the others
@@ -134,8 +134,8 @@ Where ours is
      - crepes 3.000, every label; MAPIE's split refuses
    * - ten tables fixed before looking; 40, 100, 200, 400 rows
      - 1.408, 1.255, 1.233, 1.189
-     - MAPIE's cross, asked for the same, which makes it promise 80 %: 1.550, 1.382,
-       1.341, 1.283; where it promises 90 %: 1.801, 1.671, 1.587, 1.477
+     - MAPIE's cross, asked for the same, which makes it promise about 80 %: 1.550,
+       1.382, 1.341, 1.283; where it promises about 90 %: 1.801, 1.671, 1.587, 1.477
    * - answers with at most 5 % wrong; 100, 300, 1000 held-out rows
      - the boundary answers 0.179, 0.309, 0.457; less than SGR on no table
      - SGR, at the same promise: 0.000, 0.251, 0.430
