@@ -106,6 +106,8 @@ def test_worse_methods_are_not_tied_and_equal_ones_are(stand_in, iris):
     assert row(comparison, "good").no_difference_from is None
     assert row(comparison, "same").no_difference_from == "good"
     assert row(comparison, "bad").no_difference_from is None
+    less = [found.less_useful_than for found in comparison.rows]
+    assert less == [None, None, "good"]
 
 
 def test_failing_method_is_the_last_row_with_its_reason(stand_in, iris):

@@ -206,6 +206,19 @@ def test_first_sentence_names_all_that_are_not_told_apart():
     )
 
 
+def test_only_a_test_shows_a_method_to_be_of_more_use():
+    lda, best = covering("lda", 0.95), covering("best", 0.9, chooses=True)
+    tested = replace(best, less_useful_than="lda")
+    more = "A paired test shows lda to be of more use here: --method lda instead"
+    assert more in verdict(findings(lda, tested))[0]
+    # The others were held against the first row, which too few folds let be used.
+    seldom = covering("seldom", 0.97)
+    seldom = replace(seldom, asked=replace(seldom.asked, folds_decided=1, n_folds=5))
+    first, *_ = verdict(findings(seldom, lda, best))
+    assert first.startswith("Use best:")
+    assert "paired test" not in first
+
+
 def test_of_methods_not_told_apart_one_inside_its_limit_is_recommended():
     found = findings(
         covering("calibrated", 0.97, is_inside=False),
@@ -244,7 +257,8 @@ def test_a_method_that_had_rows_for_all_classes_goes_before_one_that_chooses():
     conformal = covering("conformal", 0.7)
     assert recommended(findings(best, conformal)).method == "conformal"
     assert recommended(findings(best)).method == "best"
-    chosen = replace(best, asked=replace(best.asked, needs=None))
+    asked = replace(best.asked, needs=None)
+    chosen = replace(best, asked=asked, less_useful_than="conformal")
     both = findings(conformal, chosen)
     assert recommended(both).method == "best"
     assert "--method conformal instead, as another row picked" in verdict(both)[0]

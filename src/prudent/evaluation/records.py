@@ -211,7 +211,8 @@ class MethodRow:
 
     Errors, costs and times are of the plain method, fitted on whole training parts.
     `no_difference_from` names the first row whose promise is not broken, where an exact
-    paired test on the rows (Holm over methods) shows no difference from it.
+    paired test on the rows (Holm over methods) shows no difference from it;
+    `less_useful_than` names it where the test shows one.
     """
 
     method: str
@@ -228,6 +229,7 @@ class MethodRow:
     own: tuple[PromiseCheck, ...] = ()  # what the method promises by itself
     own_kept: Kept | None = None
     no_difference_from: str | None = None
+    less_useful_than: str | None = None
     # Where rows are handed over more often, the most striking first; some of the rows
     # handed over: their positions in the table, and their classes.
     ranges: tuple[ColumnRange, ...] = ()

@@ -203,8 +203,15 @@ def in_order(
         # Disjoint intervals are a difference that everybody sees.
         apart = _interval(row)[0] > _interval(best)[1]
         useful = row.asked is None or row.asked.useful
-        same = p_value > TIE_LEVEL and not apart and useful and _is_tested(best, row)
-        marked.append(replace(row, no_difference_from=best.method if same else None))
+        differ = p_value <= TIE_LEVEL
+        same = not differ and not apart and useful and _is_tested(best, row)
+        marked.append(
+            replace(
+                row,
+                no_difference_from=best.method if same else None,
+                less_useful_than=best.method if differ else None,
+            )
+        )
     return (*ran[: above + 1], *marked, *failed)
 
 

@@ -155,12 +155,12 @@ def _most_useful(findings: Findings) -> str:
             f"It {does} rows in {asked.folds_decided} of {asked.n_folds} folds and "
             "none in the others: a fit may answer nothing."
         )
-    if used not in (first, *same):
+    if used.less_useful_than == first.method:
         sentences.append(
             f"A paired test shows {first.method} to be of more use here: --method "
             f"{first.method} instead, as another row picked from this table."
         )
-    elif others:
+    elif used in (first, *same) and others:
         sentences.append(f"No paired test tells {_listed(others)} from it.")
     if share_helped(asked) < ENOUGH and not narrows(asked):
         sentences.append(_instead(findings, "More is answered under another promise"))
