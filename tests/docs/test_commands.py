@@ -12,7 +12,6 @@ from prudent.cli.app import COMMANDS, _run
 ROOT = Path(__file__).parents[2]
 # Pages whose commands are run, with what they print, by a test of their own.
 ELSEWHERE = {
-    "audits.rst": "tests/cli/test_audit.py",
     "scaling.rst": "tests/docs/test_scaling.py",
     "scores_from_anywhere.rst": "tests/docs/test_scores_from_anywhere.py",
 }
@@ -105,12 +104,20 @@ def test_commands_of_a_page_run(name, tmp_path, monkeypatch):
         assert _run(arguments, debug=False) in (0, 7, 8), command
 
 
+@pytest.mark.slow
+def test_the_audits_that_a_page_shows_find_what_it_says(tmp_path, monkeypatch):
+    """No promise of ours is called broken, but for chance: not in these draws."""
+    monkeypatch.chdir(tmp_path)
+    (page,) = [page for page in pages() if page.name == "audits.rst"]
+    for command in commands(page):
+        assert _run(shlex.split(command)[1:], debug=False) == 0, command
+
+
 def test_no_page_with_commands_is_left_out():
     shown = {page.name for page in pages() if commands(page)}
-    assert shown <= set(HERE) | set(ELSEWHERE)
+    assert shown == {*HERE, *ELSEWHERE, "audits.rst"}
     for name, test in ELSEWHERE.items():
-        words = (ROOT / test).read_text("utf-8")
-        assert name in words or "audit" in name, name
+        assert name in (ROOT / test).read_text("utf-8"), name
 
 
 def spoken(page):
