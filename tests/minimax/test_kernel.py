@@ -300,3 +300,20 @@ def test_kernel_ellipsoid_measures_what_leaves_the_span():
     far = detector.score_samples([[50.0, 50.0]])[0]
     zeta_squared = away.score_samples(away._kernel.rows).mean()
     assert far**2 == pytest.approx(1 / 1e-3 + zeta_squared, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_kernel_values_that_overflow_ask_for_other_columns_and_decide_nothing(kernel):
+    X, y = moons()
+    large = X * [1e160, 1]
+    for model in (
+        MinimaxProbabilityClassifier(kernel=kernel),
+        MinimaxProbabilityClassifier(kernel=kernel, n_components=20, random_state=0),
+        MinimaxOutlierDetector(kernel=kernel, random_state=0),
+    ):
+        with pytest.raises(ValueError, match="not finite: rescale the columns"):
+            model.fit(large, y)
+    fitted = MinimaxProbabilityClassifier(kernel="poly").fit(X, y)
+    with pytest.raises(ValueError, match="rescale the columns"):
+        fitted.predict([[1e200, 0.0]])

@@ -98,9 +98,14 @@ class TrainingKernel:
             # Squared distances as scikit-learn has them lose the digits of an offset.
             origin = Y[:1].astype(np.float64)
             X, Y = X - origin, Y - origin
-        return pairwise_kernels(
+        values: FloatArray = pairwise_kernels(
             X, Y, metric=self.metric, filter_params=True, **self.params
         ).astype(np.float64, copy=False)
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "kernel values of some rows are not finite: rescale the columns."
+            )
+        return values
 
 
 def _columns(K: FloatArray, sample_weight: ArrayLike | None) -> IntArray:

@@ -507,7 +507,7 @@ default="empirical"
     def least_favourable(
         self, class_label: Any, n_samples: int, random_state: Any = None
     ) -> FloatArray:
-        """Draw rows of a law, one of `laws`, that attains the bound on a class's error.
+        """Draw rows of a law, one of `laws`, under which a class errs most.
 
         Parameters
         ----------
@@ -523,7 +523,8 @@ default="empirical"
         ndarray of shape (n_samples, n_features)
             Rows with exactly `means_` and `covariances_` of the class (the worst
             moments within its radii, if there are any) that `predict` gets wrong
-            with probability ``class_worst_case_error_``.
+            with probability ``class_worst_case_error_``, or less where variance was
+            added (`covariance_floor_`).
 
         Raises
         ------
