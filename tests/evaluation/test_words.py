@@ -700,3 +700,13 @@ def test_the_table_comes_with_its_key():
     assert "consistent" not in "".join(
         table_lines(findings(covering("lda", 0.9, "kept")))
     )
+
+
+def test_the_key_says_that_the_fit_of_a_row_that_chooses_is_not_of_the_plain_method():
+    plain = covering("lda", 0.9, fit_seconds=0.006)
+    best = covering("best", 0.9, chooses=True, fit_seconds=0.6)
+    also = "fit of best also counts its choice and its promise."
+    assert also in table_lines(findings(plain, best))
+    assert also not in table_lines(findings(plain))
+    assert also not in table_lines(findings(plain, replace(best, fit_seconds=None)))
+    assert also not in table_lines(findings(plain, best), width=70)  # fit is left out

@@ -436,9 +436,11 @@ def key(findings: Findings, left_out: Collection[str] = ()) -> list[str]:
     shown = [column for column in printed(findings) if column.title not in left_out]
     kept = {_kept(row) for row in findings.ran}
     plain = [column.title.replace("|", " ") for column in shown if column.is_plain]
+    of_choice = words.fit_of_choice(findings) if "fit" in plain else ""
     return [
         *([words.CONSISTENT] if "consistent" in kept else []),
         *([words.of_the_plain_method(plain)] if asked and plain else []),
+        *([of_choice] if of_choice else []),
     ]
 
 

@@ -209,7 +209,8 @@ class Failure:
 class MethodRow:
     """One line of a comparison.
 
-    Errors, costs and times are of the plain method, fitted on whole training parts.
+    Errors, costs and times are of the plain method, fitted on whole training parts; the
+    fit of one that chooses counts the choice and the promise, too.
     `no_difference_from` names the first row whose promise is not broken, where an exact
     paired test on the rows (Holm over methods) shows no difference from it;
     `less_useful_than` names it where the test shows one.

@@ -597,6 +597,14 @@ def of_the_plain_method(names: Sequence[str]) -> str:
     return f"{_listed(names)} {verb} the plain method, answering every row."
 
 
+def fit_of_choice(findings: Findings) -> str:
+    """Say what else the time of a row that chooses counts; "" without one."""
+    choice = row_that_chooses(findings)
+    if choice is None or choice.asked is None or choice.fit_seconds is None:
+        return ""
+    return f"fit of {choice.method} also counts its choice and its promise."
+
+
 def _listed(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

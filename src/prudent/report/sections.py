@@ -441,7 +441,8 @@ def _time(findings: Findings) -> Section:
         [
             "Median over the folds of one fit and of predicting by the plain method, "
             "wall time; methods that learn from moments share one pass over the rows."
-            + memory
+            + memory,
+            *filter(None, [words.fit_of_choice(findings)]),
         ],
         lambda: figures.times(findings),
         "Bars: seconds of fit and predict.",
