@@ -307,6 +307,9 @@ class TestCertify:
         assert [g.quantity for g in promises] == ["miss rate", "false alarm rate"]
         with pytest.raises(ValueError, match="give `prevalence`"):
             bands.at(0.5, costs=[[0, 1], [5, 0]])
+        # Nor do tables say how many future rows are flagged.
+        assert "flagged share limit" not in bands.frame().column_names
+        assert {len(row) for row in bands.to_dict()["limit"]} == {2}
         more = bands.at(-forest.offset_, prevalence=0.01, costs=[[0, 1], [5, 0]])
         a, b = promises[0].bound, promises[1].bound
         by_name = {g.quantity: g for g in more}

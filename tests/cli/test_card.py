@@ -25,6 +25,7 @@ from prudent import (
 )
 from prudent.report.card import (
     HEADINGS,
+    SAME_SOURCE_OF_FIT,
     SAME_SOURCE_OF_GROUPS,
     in_everyday_words,
     promise_card,
@@ -531,6 +532,14 @@ def test_a_promise_that_is_the_same_for_many_classes_is_said_at_once():
         "among those named."
     ]
     assert len(card["table"]) == 10
+
+
+def test_rows_of_the_fit_that_proved_a_promise_were_not_used_for_that_alone():
+    model = ConformalClassifier().fit(X[:100], WORDS[:100])
+    card = promise_card(model.guarantees_)
+    assert card["assumption"] == [SAME_SOURCE_OF_FIT]
+    assert "nothing else" not in as_markdown(card)
+    assert "proved by the 100 rows of the fit itself" in as_markdown(card)
 
 
 def test_a_promise_about_groups_rests_on_groups():

@@ -625,7 +625,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     def predict_set(
         self, X: Any, level: float | None = None, *, allow_empty: bool = False
     ) -> BoolArray:
-        """Labels with p-values above a level.
+        """Labels with p-values above a level, or with `confidence` above its own cut.
 
         Parameters
         ----------

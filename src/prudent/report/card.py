@@ -69,6 +69,11 @@ SAME_SOURCE = (
     "New rows come from the same source in the same way as the rows that proved this, "
     "which were used for nothing else."
 )
+#: All rows of the fit rank new ones: full and cross-conformal prediction.
+SAME_SOURCE_OF_FIT = (
+    "New rows come from the same source in the same way as the rows that it was fitted "
+    "to, which proved this, too."
+)
 NOT_PROMISED = (
     "Nothing about a single row, and nothing beyond the lines of the table that are "
     "marked as promised or proved."
@@ -85,11 +90,13 @@ VOID_IF = (
     "the model or a threshold is changed",
     "rows to be decided, or to prove this, were chosen by looking at them",
 )
+#: Assumptions of promises that were proved by the rows of the fit themselves.
+OF_FIT = frozenset(a for a in Assumption if a.name.startswith("TRAINING_EXCHANGEABLE"))
 #: Assumptions that the everyday sentence says; not which rows are the latest ones.
-EVERYDAY = frozenset(
+EVERYDAY = OF_FIT | frozenset(
     assumption
     for assumption in Assumption
-    if assumption.name.startswith(("EXCHANGEABLE", "TRAINING_EXCHANGEABLE"))
+    if assumption.name.startswith("EXCHANGEABLE")
     or assumption
     in (
         Assumption.INDEPENDENT,
@@ -322,10 +329,17 @@ def _rests_on(promises: Sequence[Guarantee]) -> list[str]:
         for assumption, text in zip(promise.assumptions, promise.assumed, strict=True):
             sentence = text[:1].upper() + text[1:] + "."
             if isinstance(assumption, Assumption) and assumption in EVERYDAY:
-                of_groups = promise.unit == "group"
-                sentence = SAME_SOURCE_OF_GROUPS if of_groups else SAME_SOURCE
+                sentence = _same_source(promise)
             sentences[sentence] = None
     return list(sentences)
+
+
+def _same_source(promise: Guarantee) -> str:
+    """Where new rows have to come from, by the rows that proved a promise."""
+    if promise.unit == "group":
+        return SAME_SOURCE_OF_GROUPS
+    of_fit = OF_FIT.intersection(promise.assumptions)
+    return SAME_SOURCE_OF_FIT if of_fit else SAME_SOURCE
 
 
 def _numbers(promise: Guarantee) -> dict[str, Any]:

@@ -412,8 +412,9 @@ class ThresholdBands:
     def limits(self, thresholds: FloatArray) -> dict[str, FloatArray]:
         """Exact limits at thresholds (n,), as columns of shape (n,).
 
-        For alarms "miss rate", "false alarm rate" and "flagged share", upper ones; for
-        answers the upper "selective error rate" and the lower "answered share".
+        For alarms "miss rate", "false alarm rate" and, unless `detects`, "flagged
+        share", upper ones; for answers the upper "selective error rate" and the lower
+        "answered share".
         """
         thresholds = _as_thresholds(thresholds)
         delta = 1 - self.confidence
@@ -421,11 +422,13 @@ class ThresholdBands:
         first, second, third = self._counts(thresholds).values()
         if self.kind == "alarms":
             n_marked, each = int(self.marked.sum()), delta / self.n_claims
-            return {
+            limits = {
                 "miss rate": _limit(first, n_marked, each),
                 "false alarm rate": _limit(second, n - n_marked, each),
-                "flagged share": _limit(third, n, each),
             }
+            if not self.detects:
+                limits["flagged share"] = _limit(third, n, each)
+            return limits
         wrong, right = first, third - first
         error = simultaneous_limits(n, delta / 2)[wrong]
         correct = 1 - simultaneous_limits(n, delta / 4)[n - right]
@@ -465,9 +468,9 @@ class ThresholdBands:
             "threshold" (short numbers, or "Infinity" and "-Infinity", that divide the
             rows as the exact ones do); at each of them "violations" (for alarms missed
             rows, false alarms and flagged rows, for answers wrong and answered ones)
-            and "limit" (for alarms of these three, for answers the error rate and the
-            lower limit of the answered share); "share", the interval of the share of
-            positive rows.
+            and "limit" (for alarms of these three, of a detector of the first two, for
+            answers the error rate and the lower limit of the answered share); "share",
+            the interval of the share of positive rows, None for a detector.
         """
         at = self.thresholds
         chosen = _positions(len(at))
