@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 import prudent
-from prudent import ClassMoments
+from prudent import BestClassifier, ClassMoments
 from prudent.comparison.protocol import DEFAULT_PROMISE
 from prudent.estimator_tools.labelled_rows import labelled_rows
 from prudent.estimator_tools.order import order_in_time
@@ -190,6 +190,20 @@ def test_what_a_table_in_time_cannot_have():
     found = prudent.compare(X, y, time=np.arange(N) // 200, promise="none", **METHODS)
     assert found.settings.n_folds == 2
     assert any("2 folds instead of 5" in note for note in found.data.notes)
+
+
+def test_times_too_coarse_for_the_first_fold_are_said_to_be_its_own():
+    X, y = rows()
+    with pytest.raises(ValueError, match="that fold 1 learns from .* a smaller `cv`"):
+        prudent.compare(X, y, time=np.arange(N) // 100, promise="error <= 30%")
+    found = prudent.compare(
+        X, y, time=np.arange(N) // 50, promise="error <= 30%",
+        methods=["optimistic"], baselines=["lda"], best=True,
+    )  # fmt: skip
+    (best,) = (row for row in found.rows if row.chooses)
+    assert "no fold can go forward: give finer times" in best.failure.text
+    with pytest.raises(ValueError, match="all rows but the latest, .* have one time"):
+        BestClassifier(promise="error <= 30%").fit(X, y, time=np.arange(N) // 300)
 
 
 @pytest.mark.slow

@@ -221,6 +221,12 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         names = None if groups is None else check_groups(groups, n_rows)
         self._n_units = n_rows if names is None else len(np.unique(names))
         if time is not None:
+            if len(np.unique(time)) < 2:
+                raise ValueError(
+                    "all rows but the latest, which BestClassifier holds out, have one "
+                    "time, and no fold can go forward: give finer times, or in a "
+                    "comparison a smaller `cv`."
+                )
             times = check_times(time, n_rows, names)
             return forward_folds(times, min(self.cv, len(np.unique(times)) - 1))
         splitter: Any = KFold if names is None else GroupKFold

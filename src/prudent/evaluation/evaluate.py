@@ -373,7 +373,14 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
         groups = None if task.rows.groups is None else task.rows.groups[rows]
         times = None if task.rows.times is None else task.rows.times[rows]
         share = held_out_share(wish)
-        rows = rows[hold_out(len(rows), share, random, groups, times)[1]]
+        try:
+            rows = rows[hold_out(len(rows), share, random, groups, times)[1]]
+        except ValueError:
+            raise ValueError(
+                f"time: of the rows that fold {fold.number} learns from all are among "
+                f"the latest {share:g} or as late as these: give finer times or a "
+                "smaller `cv`."
+            ) from None
     if not wish.by_class:
         return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
     labels = task.rows.classes.tolist()
