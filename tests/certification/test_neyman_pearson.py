@@ -140,6 +140,15 @@ def test_a_class_of_too_few_rows_is_an_error_that_says_how_many():
     )
 
 
+def test_the_limit_that_an_error_calls_possible_can_be_kept():
+    model = frozen_scores(2)
+    rows = np.random.default_rng(0).random((150, 2))
+    labels = np.repeat([0, 1], [49, 101])
+    with pytest.raises(InfeasibleError, match=r"possible limit is 0\.0293,"):
+        NeymanPearsonClassifier(model, max_class_error={1: 0.0292}).fit(rows, labels)
+    NeymanPearsonClassifier(model, max_class_error={1: 0.0293}).fit(rows, labels)
+
+
 def test_a_class_of_too_few_rows_is_never_ruled_out():
     rows = np.random.default_rng(0).random((112, 2))
     labels = np.repeat([0, 1], [100, 12])

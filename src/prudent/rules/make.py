@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -433,11 +434,13 @@ class ClassErrors:
                 f"taken by the classes before it{where}, at most {rank - 1} may be; "
                 f"raise the limits of those classes{also}."
             )
-        least = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
+        exact = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
+        # Rounded up, so that the rows do carry it.
+        least = Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(f"{exact:.13g}"))
         return InfeasibleError(
             f"class {named} has {n_rows} held-out rows, of which no rank "
             f"keeps a class error <= {limit:g} with confidence "
-            f"{self.terms.confidence:g}; the smallest possible limit is {least:.3g}, "
+            f"{self.terms.confidence:g}; the smallest possible limit is {least:g}, "
             f"and {fewest_rows(limit, confidence)} rows are needed for {limit:g}."
         )
 
