@@ -6,6 +6,8 @@ import json
 import re
 from html import unescape
 
+from prudent.auditing import STANDARD
+
 SMALL = ("--laws", "line", "--sizes", "60", "--budget", "10")
 
 
@@ -36,6 +38,14 @@ def test_a_broken_promise_has_its_exit_code(prudent):
     outcome = prudent("audit", "--method", path, *SMALL[:-1], "60")
     assert outcome.code == 7
     assert "worst case: The error rate is at most 0.01" in outcome.out
+
+
+def test_every_law_can_be_named(prudent):
+    size = ("--sizes", "20", "--budget", "1")
+    outcome = prudent(
+        "audit", "--method", "lda", "--laws", ",".join(STANDARD), *size
+    )  # LDA promises nothing
+    assert outcome.code == 0, outcome.err
 
 
 def test_what_is_mistyped(prudent):

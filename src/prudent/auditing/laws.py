@@ -217,7 +217,7 @@ def _standard() -> dict[str, Law]:
     laws = (
         _classes("normal", normal=True),
         _classes("ill-conditioned normal", normal=True, matrix=_ill_conditioned()),
-        _classes("normal, offset 1e6", normal=True, shift=1e6),
+        _classes("normal with offset 1e6", normal=True, shift=1e6),
         _classes("heavy tails", noise=_heavy),
         _two_points(),
         _classes("contaminated", noise=_contaminated),
