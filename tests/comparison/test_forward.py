@@ -192,16 +192,20 @@ def test_what_a_table_in_time_cannot_have():
     assert any("2 folds instead of 5" in note for note in found.data.notes)
 
 
-def test_times_too_coarse_for_the_first_fold_are_said_to_be_its_own():
+def test_folds_are_so_few_that_the_first_one_learns_from_several_times():
     X, y = rows()
-    with pytest.raises(ValueError, match="that fold 1 learns from .* a smaller `cv`"):
-        prudent.compare(X, y, time=np.arange(N) // 100, promise="error <= 30%")
-    found = prudent.compare(
-        X, y, time=np.arange(N) // 50, promise="error <= 30%",
-        methods=["optimistic"], baselines=["lda"], best=True,
-    )  # fmt: skip
-    (best,) = (row for row in found.rows if row.chooses)
+    options = {"promise": "error <= 30%", "methods": ["optimistic"], "best": True}
+    months = prudent.compare(X, y, time=np.arange(N) // 50, **options)  # 12 times
+    assert months.settings.n_folds == 3
+    assert any("3 folds instead of 5: the first" in note for note in months.data.notes)
+    assert all(row.failure is None for row in months.rows)
+    years = prudent.compare(X, y, time=np.arange(N) // 100, **options)  # 6 times
+    assert years.settings.n_folds == 2
+    (best,) = (row for row in years.rows if row.chooses)
     assert "no fold can go forward: give finer times" in best.failure.text
+    assert all(row.failure is None for row in years.rows if not row.chooses)
+    with pytest.raises(ValueError, match="that fold 1 learns from .* a smaller `cv`"):
+        prudent.compare(X, y, time=np.arange(N) // 300, promise="error <= 30%")
     with pytest.raises(ValueError, match="all rows but the latest, .* have one time"):
         BestClassifier(promise="error <= 30%").fit(X, y, time=np.arange(N) // 300)
 

@@ -22,6 +22,7 @@ from prudent.comparison.result import Comparison, ComparisonInterrupted
 from prudent.core.classes import as_costs, discriminant_axes
 from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
+from prudent.core.order import forward_folds
 from prudent.core.rows import hold_out
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import copied_rows, refuse_dask
@@ -390,11 +391,11 @@ def run(
     `progress` is told the method, the fold and the number of folds; `command` is what
     to type to get this again.
     """
-    n_folds, notes = _affordable_folds(rows, protocol.cv)
     classes = rows.classes.tolist()
     wish = parse_promise(
         protocol.promise, classes, confidence=protocol.confidence, by=protocol.by
     )
+    n_folds, notes = _affordable_folds(rows, protocol.cv, wish, methods)
     if protocol.costs is not None and protocol.costs.shape != (len(classes),) * 2:
         raise ValueError(
             f"`costs` must have the shape {(len(classes),) * 2} for {len(classes)} "
@@ -566,8 +567,10 @@ def _plane(rows: LabelledRows, preparation: Any) -> FloatArray | None:
     return Z @ axes if axes.shape[1] == 2 else None
 
 
-def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]]:
-    """Folds that rows and groups allow, with notes on them and on rare classes."""
+def _affordable_folds(
+    rows: LabelledRows, cv: int, wish: Wish | None, methods: Sequence[Method]
+) -> tuple[int, tuple[str, ...]]:
+    """Folds that rows allow, with notes on them and on rare classes."""
     classes, counts = rows.classes, rows.counts
     if len(classes) < 2:
         raise ValueError(f"`y` has one class, {str(classes[0])!r}; give at least two.")
@@ -590,6 +593,14 @@ def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]
         )
     if n_folds < cv:
         notes.append(f"{n_folds} folds instead of {cv}: there are no more to be had")
+    if rows.times is not None and wish is not None:
+        n_wanted = n_folds
+        n_folds = _folds_of_several_times(rows, n_folds, wish, methods)
+        if n_folds < n_wanted:
+            notes.append(
+                f"{counted(n_folds, 'fold')} instead of {n_wanted}: the first one has "
+                "to learn from several times"
+            )
     single = [str(label) for label in classes[counts < 2].tolist()]
     if len(single) == 1:
         notes.append(
@@ -602,6 +613,35 @@ def _affordable_folds(rows: LabelledRows, cv: int) -> tuple[int, tuple[str, ...]
             f"learned and tested: they count as missed ({listed(map(repr, single))})"
         )
     return n_folds, tuple(notes)
+
+
+def _folds_of_several_times(
+    rows: LabelledRows, most: int, wish: Wish, methods: Sequence[Method]
+) -> int:
+    """Most forward folds of which the first one can hold its latest rows out.
+
+    It needs an earlier time to learn from, and two where a method chooses inside by
+    forward folds of its own, if two folds can have them. Where nothing helps, `most`.
+    """
+    chooses = any(method.chooses for method in methods)
+    for least, fewest in ((2, 2), (1, 1)) if chooses else ((1, 1),):
+        for n_folds in range(most, fewest - 1, -1):
+            if _earlier_times(rows, n_folds, wish) >= least:
+                return n_folds
+    return most
+
+
+def _earlier_times(rows: LabelledRows, n_folds: int, wish: Wish) -> int:
+    """Times that the first of so many forward folds has before those held out."""
+    times: Any = rows.times
+    first, _ = forward_folds(times, n_folds)[0]
+    times, groups = times[first], None if rows.groups is None else rows.groups[first]
+    random = np.random.RandomState(0)  # which row of a group counts says nothing here
+    try:
+        learned, _ = hold_out(len(times), held_out_share(wish), random, groups, times)
+    except ValueError:
+        return 0
+    return len(np.unique(times[learned]))
 
 
 def _order(rows: LabelledRows, wish: Wish | None, random_state: int) -> str:
