@@ -146,6 +146,12 @@ def test_rows_that_are_missing_are_counted_in_the_row():
     assert by_column(row, findings(row))["promise|kept?"] == "needs 442 rows"
 
 
+def test_rows_that_are_missing_do_not_hide_a_broken_promise():
+    row = covering("lda", 0.5, kept="broken", needs=needing(rows=38, label="x"))
+    assert by_column(row, findings(row))["promise|kept?"] == "broken"
+    assert "Too few rows to rule out 'x'" in " ".join(verdict(findings(row)))
+
+
 def test_row_without_a_promise_asked_for_shows_its_own():
     row = MethodRow(
         method="minimax",

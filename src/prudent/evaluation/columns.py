@@ -129,7 +129,7 @@ def _kept(row: MethodRow) -> str:
         kept = row.own_kept
         return words.NONE if kept is None else TWO_LINES.get(kept, kept)
     needs = row.asked.needs
-    if needs is not None:
+    if needs is not None and row.asked.kept != "broken":
         label = "" if needs.label is None else f"\nof {cut(needs.label, 12)!r}"
         return f"needs {needs.rows} {needs.unit}{label}"
     return TWO_LINES.get(row.asked.kept, row.asked.kept)
