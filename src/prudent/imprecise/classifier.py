@@ -109,7 +109,7 @@ class Answers:
         Warns
         -----
         ConvergenceWarning
-            If questions met `max_nodes` and kept their class: `n_unresolved` of them.
+            If questions met `max_nodes`: `n_unresolved` of them.
         """
         (kept,) = self._answer(Model.keep, X)
         return self._spread(kept, False)
@@ -124,8 +124,8 @@ class Answers:
         Returns
         -------
         int
-            Classes that stay in a set because the search ended early; 0: the sets
-            are exact.
+            Each keeps its class or, where bounds are asked for, leaves outer ones; 0:
+            the sets are exact.
         """
         model, rows = self._ask(X)
         return model.keep(rows)[-1]
@@ -387,7 +387,7 @@ default="auto"
         first two agree; "interval" keeps more.
     max_nodes : int, default=20000
         (p) Branchings of the search per question. A question that meets it keeps
-        its class: the set then contains the exact one.
+        its class, or leaves outer bounds: the set then contains the exact one.
 
     Attributes
     ----------
