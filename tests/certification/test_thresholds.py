@@ -389,6 +389,21 @@ class TestWrappers:
         promise = wrapper.threshold_bands().at(0.9)[0]
         assert promise.unit == "group"
         assert Assumption.GROUPS in promise.assumptions
+        with pytest.raises(ValueError, match="of a new group: give `groups`"):
+            certify_thresholds(wrapper, X[:9] + 0.1, y[:9])
+
+
+def test_one_row_of_each_group_counts(model):
+    """Ten copies of each row prove no more than the rows themselves."""
+    rows, labels = np.repeat(X[NEW], 10, axis=0), np.repeat(y[NEW], 10)
+    groups = np.repeat(np.arange(len(y[NEW])), 10)
+    for kind in ("alarms", "answers"):
+        alone = certify_thresholds(model, X[NEW], y[NEW], kind=kind)
+        together = certify_thresholds(model, rows, labels, kind=kind, groups=groups)
+        np.testing.assert_array_equal(together.scores, alone.scores)
+        promise = together.at(0.9)[0]
+        assert promise.bound == alone.at(0.9)[0].bound
+        assert Assumption.GROUPS in promise.assumptions
 
 
 def test_frame_has_a_row_for_each_threshold():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -186,6 +187,41 @@ def test_promises_about_groups_are_counted_by_groups(prudent, table_file, tmp_pa
     assert 0 < watched["n"] <= len(set(patients)) - 1
     outcome = prudent(*certifying, "--groups", "nobody")
     assert outcome.code == 3
+
+
+def test_of_rows_that_belong_together_one_of_each_group_counts(
+    prudent, model_file, table_file, tmp_path
+):
+    """Five copies of each row prove no more, whatever the model promises."""
+    head, *lines = table(X[300:], WORDS[300:]).splitlines()
+    copies = [f"{line},p{i}" for i, line in enumerate(lines) for _ in range(5)]
+    rows = table_file("\n".join([f"{head},patient", *copies]) + "\n")
+    certifying = ("certify", rows, "-m", model_file[0], "--target", "y")
+    bands, page = tmp_path / "bands.csv", tmp_path / "page.html"
+    outcome = prudent(
+        *(*certifying, "--groups", "patient", "--by", "a:15"),
+        *("--thresholds", bands, "--report", page),
+    )
+    assert outcome.code == 0
+    answered = max(
+        int(line.split(",")[3]) for line in bands.read_text().splitlines()[1:]
+    )
+    assert answered == len(lines)
+    assert "of single rows: not held against rows that belong together." in outcome.out
+    shown = [int(n) for n in re.findall(r"of (\d+) ", page.read_text())]
+    assert max(shown) <= len(lines)
+
+
+def test_limits_of_scores_take_no_options_that_they_know_nothing_of(
+    prudent, table_file
+):
+    rows = table_file("s,y,p\n0.1,a,1\n0.9,b,1\n")
+    scores = ("certify", rows, "--truth", "y", "--score", "s", "--positive", "b")
+    for option in (("--groups", "p"), ("--by", "p"), ("--json", "-"), ("--all",)):
+        outcome = prudent(*scores, "--thresholds", "out.json", *option)
+        assert outcome.code == 2
+        said = f"limits at all thresholds of scores know no {option[0]}: leave it out"
+        assert said in outcome.err
 
 
 def test_costs_are_certified(prudent, model_file, new_rows, table_file, tmp_path):

@@ -210,17 +210,11 @@ def certify(
         model, X = _unseen("certify", model, X, warn=groups is None)
     else:
         model, X = given, np.arange(_num_samples(X))
-    promised = getattr(model, "guarantees_", ())
     random = check_random_state(random_state)
-    if groups is not None:
-        rows = np.sort(one_row_per_group(check_groups(groups, len(labels)), random))
+    rows = _one_row_of_each("certify", groups, len(labels), model, random)
+    if rows is not None:
         X, labels = _safe_indexing(X, rows), labels[rows]
         inside = None if inside is None else inside.taken(rows)
-    elif any(promise.unit == "group" for promise in promised):
-        raise ValueError(
-            "certify: the promises of this model are about a random row of a new "
-            "group: give `groups`, the group of each row."
-        )
     answers = None
     if not _is_detector(model):
         answers = _model_answers(model, X, labels)
@@ -251,6 +245,8 @@ def certify_thresholds(
     confidence: float = 0.95,
     kind: Literal["auto", "alarms", "answers"] = "auto",
     positive: Any = None,
+    groups: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> ThresholdBands:
     """Certify every threshold of a fitted model at once: look first, choose then.
 
@@ -276,6 +272,10 @@ def certify_thresholds(
         selective classifier and for more than two classes, else alarms.
     positive : object, default=None
         The class that an alarm stands for; None: the second of two.
+    groups : array-like of shape (n_samples,), default=None
+        As for :func:`prudent.certify`: one random row of each group counts.
+    random_state : int, RandomState or None, default=0
+        Which row of a group counts.
 
     Returns
     -------
@@ -286,8 +286,9 @@ def certify_thresholds(
     ------
     ValueError
         If there is no row, rows were in the fit of the model, a label is unknown, a
-        score is NaN, `positive` is no class or missing where it is needed, or another
-        argument lies outside its range.
+        score is NaN, `positive` is no class or missing where it is needed, `groups` are
+        missing for a model whose promises are about a random row of a new group, or
+        another argument lies outside its range.
     TypeError
         If the model gives no scores.
 
@@ -324,8 +325,13 @@ def certify_thresholds(
         raise ValueError(f"`kind` must be 'auto', 'alarms' or 'answers', got {kind!r}.")
     labels = _labels_of_new_rows("certify_thresholds", X, y)
     check_consistent_length(X, labels)
-    model, X = _unseen("certify_thresholds", model, X)
-    terms = Terms(confidence=float(confidence), frozen=True)
+    model, X = _unseen("certify_thresholds", model, X, warn=groups is None)
+    rows = _one_row_of_each(
+        "certify_thresholds", groups, len(labels), model, random_state
+    )
+    if rows is not None:
+        X, labels = _safe_indexing(X, rows), labels[rows]
+    terms = Terms(confidence=float(confidence), frozen=True, grouped=groups is not None)
     if is_outlier_detector(model):
         return _detector_bands(model, X, labels, kind, positive, terms)
     check_classes(labels)
@@ -342,11 +348,11 @@ def certify_thresholds(
                 "kind='answers'."
             )
         inner = model.estimator_ if selective else model
-        rows = class_scores_of(
+        scored = class_scores_of(
             class_scores(inner, X), labels, model.classes_, class_rounding(inner)
         )
-        refuse_nan(rows.scores, UNSCORED)
-        return alarm_bands(rows, positive, terms)
+        refuse_nan(scored.scores, UNSCORED)
+        return alarm_bands(scored, positive, terms)
     if positive is not None:
         raise ValueError("certify_thresholds: `positive` is for alarms: leave it out.")
     scoring: Scoring = "max_probability"
@@ -409,6 +415,24 @@ def _unseen(name: str, model: Any, X: Any, *, warn: bool = True) -> tuple[Any, A
     if warn:
         warn_of_copies(name, X)
     return unwrapped(model, X)
+
+
+def _one_row_of_each(
+    name: str, groups: ArrayLike | None, n_rows: int, model: Any, random_state: Any
+) -> NDArray[np.intp] | None:
+    """Positions of one random row of each group; None without groups.
+
+    A model whose promises are about a random row of a new group needs them.
+    """
+    if groups is not None:
+        random = check_random_state(random_state)
+        return np.sort(one_row_per_group(check_groups(groups, n_rows), random))
+    if any(promise.unit == "group" for promise in getattr(model, "guarantees_", ())):
+        raise ValueError(
+            f"{name}: the promises of this model are about a random row of a new "
+            "group: give `groups`, the group of each row."
+        )
+    return None
 
 
 def _given_answers(

@@ -169,11 +169,17 @@ def seen_parts(
     y: NDArray[Any],
     subgroups: Memberships | None,
     promises: Sequence[Guarantee],
+    *,
+    groups: NDArray[Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """What rows show of each class and subgroup, by the first rate that is promised."""
+    """What rows show of each class and subgroup, by the first rate that is promised.
+
+    Of rows that belong together one of each group counts.
+    """
     import numpy as np
     from sklearn.utils import _safe_indexing
 
+    from prudent.core.rows import one_row_per_group
     from prudent.estimator_tools import held_against
     from prudent.report.card import class_named
 
@@ -194,6 +200,8 @@ def seen_parts(
         return {"rows": n, "wrong": wrong}
 
     everything = np.arange(len(y))
+    if groups is not None:
+        everything = np.sort(one_row_per_group(groups, np.random.RandomState(0)))
     parts = [
         {
             "about": class_named(label),
@@ -203,7 +211,7 @@ def seen_parts(
     ]
     if subgroups is not None:
         parts += [
-            {"about": name, **counted(overall, np.flatnonzero(members))}
+            {"about": name, **counted(overall, everything[members[everything]])}
             for name, members in zip(subgroups.names, subgroups.members.T, strict=True)
         ]
     return parts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -180,6 +180,17 @@ def certify(
     if scores is not None or score is not None:
         if model is not None:
             raise UsageError("-m FILE has scores of its own: leave --scores out")
+        _refuse_with_scores(
+            {
+                "--groups": groups is not None,
+                "--by": by is not None,
+                "--costs": costs is not None,
+                "--normal": normal is not None,
+                "--json": json_file is not None,
+                "--all": every,
+                "--per-claim": per_claim,
+            }
+        )
         columns = ScoreColumns(scores, classes, score, predicted, positive)
         certify_scores(data, reading, target, columns, confidence, thresholds, report)
         return
@@ -222,6 +233,7 @@ def certify(
             taken.y,
             confidence=confidence,
             positive=positive,
+            groups=taken.groups,
             loaded=loaded,
         )
         write_bands(bands, thresholds)
@@ -236,7 +248,10 @@ def certify(
             taken.promises,
             certificates,
             bands,
-            seen_parts(taken.estimator, taken.X, taken.y, taken.subgroups, promises),
+            seen_parts(
+                *(taken.estimator, taken.X, taken.y, taken.subgroups, promises),
+                groups=taken.groups,
+            ),
             data=data,
             n_rows=len(taken.y),
             loaded=loaded,
@@ -252,6 +267,17 @@ def certify(
         return
     with failing_as_data(loaded):
         _print(certificates, taken, data, confidence, jointly=not per_claim)
+
+
+def _refuse_with_scores(given: Mapping[str, bool]) -> None:
+    """Refuse options that limits at all thresholds of scores know nothing of."""
+    for name, is_given in given.items():
+        if is_given:
+            instead = ", and give one row of each group" if name == "--groups" else ""
+            raise UsageError(
+                f"limits at all thresholds of scores know no {name}: leave it out"
+                f"{instead}"
+            )
 
 
 def _print(
@@ -507,7 +533,15 @@ def _own_promises(taken: Taken) -> Iterator[str]:
     from prudent.core.checks import LEVEL, check_promises
     from prudent.estimator_tools import held_against
 
-    held = held_against(taken.estimator, taken.promises, taken.X, taken.y, taken.groups)
+    promises = taken.promises
+    if taken.groups is not None:
+        promises = tuple(g for g in promises if g.unit == "group")
+        for single in (g for g in taken.promises if g.unit != "group"):
+            yield (
+                f"Promised: {named(single)}, of single rows: not held against rows "
+                "that belong together."
+            )
+    held = held_against(taken.estimator, promises, taken.X, taken.y, taken.groups)
     # Of what is promised to be frequent the rows without it break the promise.
     broken = [(g, n - count if g.counts_frequent else count, n) for g, count, n in held]
     checks = check_promises([broken])

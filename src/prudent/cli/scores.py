@@ -244,6 +244,7 @@ def bands_of_model(
     *,
     confidence: float,
     positive: str | None,
+    groups: NDArray[Any] | None,
     loaded: LoadedModel | LoadedRule | None,
 ) -> ThresholdBands:
     """Limits at all thresholds of a model's own scores."""
@@ -265,6 +266,7 @@ def bands_of_model(
             y,
             confidence=confidence,
             positive=None if positive is None else known[positive],
+            groups=groups,
         )
 
 
