@@ -264,6 +264,14 @@ def test_too_few_rows_answer_nothing():
     assert caught[0].filename == __file__
     assert model.threshold_ == np.inf
     assert model.guarantees_ == ()
+
+
+def test_rows_needed_beside_a_share_are_those_of_half_the_level():
+    fitted = LDA.fit(X, Y)
+    model = SelectiveClassifier(FrozenEstimator(fitted), answered_share=0.5)
+    # 59 rows without an error prove 5 % at 95 %, 72 at 97.5 %.
+    with pytest.warns(PrudentWarning, match="at least 72 rows without an error"):
+        model.fit(X[:71], Y[:71])
     assert not model.answers(X).any()
     assert model.predict_set(X).all()
 

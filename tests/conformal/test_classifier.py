@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.feature_extraction.text import CountVectorizer
@@ -23,7 +24,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import prudent
 from prudent import ConformalClassifier
-from prudent.conformal.classifier import share_model
+from prudent.conformal.classifier import bytes_of_rows, share_model
 from prudent.conformal.ranking import cross_bound
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import high_probability_rank, mean_rank
@@ -304,6 +305,24 @@ def test_smoothed_p_values_repeat_in_any_batch(iris):
     conservative = ConformalClassifier().fit(X, y).p_values(X_new)
     assert (p_values < conservative).all()
     assert (p_values > 0).all()
+
+
+def test_smoothed_p_values_of_sparse_rows_are_those_of_dense_ones(iris):
+    X, y, X_new, _ = halves(iris)
+    model = ConformalClassifier(LogisticRegression(), ties="smoothed", random_state=0)
+    dense = model.fit(X, y).p_values(X_new)
+    sparse = model.fit(csr_array(X), y).p_values(csr_array(X_new))
+    np.testing.assert_allclose(sparse, dense)
+
+
+@pytest.mark.parametrize("gap", [np.nan, pd.NA])
+def test_a_gap_elsewhere_leaves_the_coin_of_a_row(gap):
+    """It makes floats, or objects, of the integers of its column."""
+    whole = pd.DataFrame({"age": [30, 41, 52], "height": [1, 2, 3]})
+    with_gap = pd.concat([whole, pd.DataFrame({"age": [gap], "height": [4]})])
+    for add in ({}, {"word": "a"}):
+        rows, more = whole.assign(**add), with_gap.assign(**add)
+        assert list(bytes_of_rows(rows)) == list(bytes_of_rows(more))[:3]
 
 
 def test_rows_and_labels_in_another_order_get_the_same_p_values(iris):

@@ -433,7 +433,10 @@ class SelectiveClassifier(HeldOutClassifier):
                     "rows; nothing is answered."
                 )
         elif self.error_rate is not None and self.n_answered_ == 0:
-            fewest = fewest_rows(self.error_rate, self.confidence)
+            each = self.confidence
+            if self.answered_share is not None:  # which takes half of what may fail
+                each = (1 + each) / 2
+            fewest = fewest_rows(self.error_rate, each)
             return (
                 f"no threshold certifies an error rate <= {self.error_rate:g} with "
                 f"confidence {self.confidence:g} on {n} held-out rows (at least "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
@@ -162,12 +163,7 @@ class ConformalEstimator(HeldOutEstimator):
 
     def _coins(self, rows: Any) -> FloatArray:
         """A uniform number for each row that depends on nothing but the row."""
-        values = rows if isinstance(rows, np.ndarray) else np.asarray(rows)
-        if values.dtype.kind in "fiub":
-            numbers = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # one zero
-            return keyed_uniform((row.tobytes() for row in numbers), self._key)
-        words = (repr(row.tolist()).encode() for row in values)
-        return keyed_uniform(words, self._key)
+        return keyed_uniform(bytes_of_rows(rows), self._key)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of an estimator that takes the rows which the one inside takes."""
@@ -175,6 +171,30 @@ class ConformalEstimator(HeldOutEstimator):
         if self.estimator is not None:
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
+
+
+def bytes_of_rows(rows: Any) -> Iterator[bytes]:
+    """The values of each row as bytes, the same in any batch.
+
+    A gap in another row may give the numbers of a data frame another type, which
+    makes no difference here.
+    """
+    if issparse(rows):
+        for i in range(rows.shape[0]):
+            yield from bytes_of_rows(rows[i : i + 1].toarray())
+        return
+    values = np.asarray(rows)
+    if values.dtype.kind in "fiub":
+        numbers = np.ascontiguousarray(values, dtype=np.float64) + 0.0  # one zero
+        yield from (row.tobytes() for row in numbers)
+        return
+    for row in values.tolist():
+        if not isinstance(row, list):  # a text
+            yield repr(row).encode()
+            continue
+        cells = [float(v) + 0.0 if isinstance(v, Real) else v for v in row]
+        has_words = any(not isinstance(v, float) for v in cells)
+        yield repr(cells).encode() if has_words else np.array(cells).tobytes()
 
 
 def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:

@@ -254,6 +254,14 @@ def in_everyday_words(promise: Guarantee, named: str = "") -> str:
 
 def with_share(promise: Guarantee, share: str, named: str = "") -> str:
     """What a promise is about, with a share of it in words: a limit, or as measured."""
+    about, does = _about_and_does(promise, named)
+    if promise.quantity == "expected cost":
+        return f"{about} {does} {share}"
+    return f"{about}, {share} {does}"
+
+
+def _about_and_does(promise: Guarantee, named: str = "") -> tuple[str, str]:
+    """The rows that a promise is about, and what few or many of them do, in words."""
     whose, what = IN_WORDS[promise.quantity]
     label = "" if promise.scope is None else quoted(promise.scope)
     named = named or (f"class {label}" if label else "")
@@ -266,10 +274,7 @@ def with_share(promise: Guarantee, share: str, named: str = "") -> str:
         "class": label,
         "as": f" as {label}" if label else "",
     }
-    about, does = whose.format(**words), what.format(**words)
-    if promise.quantity == "expected cost":
-        return f"{about} {does} {share}"
-    return f"{about}, {share} {does}"
+    return whose.format(**words), what.format(**words)
 
 
 def class_named(label: Any) -> str:
@@ -497,16 +502,17 @@ def _handed_over(
 
 
 def _shift_tolerance(promises: Sequence[Guarantee]) -> list[str]:
-    """What becomes of a limit where some rows become twice as frequent."""
+    """What becomes of a limit where some of its rows become twice as frequent."""
     for promise in promises:
         shifted = "shift radius" in promise.evidence
         if promise.quantity in NOT_A_RATE or shifted:
             continue
         worse = promise.under_shift("likelihood_ratio", 2).bound
         side = "at most" if promise.sense == "<=" else "at least"
+        about = _about_and_does(promise)[0].removeprefix("Of ")
         return [
-            "some kind of row becomes more frequent than it was: if twice as frequent, "
-            f"{side} {in_hundred(promise.bound, promise.sense)} in 100 becomes {side} "
-            f"{in_hundred(worse, promise.sense)} in 100"
+            "some kind of row becomes more frequent than it was: if twice as frequent "
+            f"among {about}, {side} {in_hundred(promise.bound, promise.sense)} in 100 "
+            f"becomes {side} {in_hundred(worse, promise.sense)} in 100"
         ]
     return []

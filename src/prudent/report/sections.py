@@ -372,8 +372,9 @@ def _room(findings: Findings) -> Section:
         "If the future differs",
         [
             "The promise survives until some kind of row becomes this many times as "
-            "frequent as it was here: the share of violations that the promise allows "
-            "over the largest that these rows do not exclude (exact interval)."
+            "frequent, among the rows that the promise is about, as it was here: the "
+            "share of violations that the promise allows over the largest that these "
+            "rows do not exclude (exact interval)."
         ],
         tables=[first_rows("Room", ("method", "class", "times as frequent"), rows)],
     )
