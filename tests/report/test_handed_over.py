@@ -51,6 +51,11 @@ def test_rows_are_shown_where_they_are_asked_for(found, rows, tmp_path):
     X, y = rows
     plain = found.save_report(tmp_path / "plain.html").read_text(encoding="utf-8")
     assert "Some rows that" not in plain
+    # Nor does the data behind the page say where they stand, and what they are.
+    assert found.rows[0].examples
+    named = re.findall(r'"examples":(\[.*?\])', plain)
+    assert named
+    assert set(named) == {"[]"}
     for given in (X, X.to_dict("list")):
         table = X if given is X else pd.DataFrame(given)
         page = found.save_report(tmp_path / "a.html", examples=table).read_text("utf-8")

@@ -44,8 +44,12 @@ def render(
     moves the promise, copies and saves), and is the same for the same findings byte for
     byte. It holds no row of the data but the `examples`: those that the row shown in
     detail names, in their order.
-    `data` are the findings as JSON types, for programs that read the page.
+    `data` are the findings as JSON types, for programs that read the page; without
+    `examples` they name no row, either.
     """
+    if examples is None:
+        for row in data["rows"]:
+            row["examples"] = []
     return page(
         f"prudent: {findings.data.name}",
         of_comparison(findings),
