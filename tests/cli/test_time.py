@@ -60,6 +60,22 @@ def test_compare_goes_forward_and_its_next_command_runs(prudent, table):
     assert "note: the rows change with time (p = 0.005; most: dose" in fitted.err
 
 
+@pytest.mark.parametrize("dropped", [(), ("--drop", "patient")])
+def test_without_a_promise_the_next_command_leaves_the_times_out(
+    prudent, table, dropped
+):
+    table["admitted"] = (table["admitted"] - table["admitted"].min()).dt.days
+    table.to_csv("table.csv", index=False)
+    ran = prudent(
+        *("compare", "table.csv", "--target", "out", "--promise", "none", *dropped),
+        *("--time", "admitted", "--methods", "conformal", "--baselines", "lda"),
+    )
+    (command,) = [line for line in ran.out.splitlines() if line.startswith("To use")]
+    fitted = prudent(*shlex.split(command.partition(":")[2])[1:])
+    assert fitted.code == 0, fitted.err
+    assert f"900 rows x {3 + (not dropped)} features" in fitted.out
+
+
 def test_a_fit_holds_out_the_latest_rows_and_the_card_says_when(prudent, table):
     ran = prudent(*FIT, *PROMISE, "--time", "admitted")
     assert ran.code == 0, ran.err

@@ -465,6 +465,10 @@ def with_next(
         elif not used.chooses and len(chosen) > 1:
             words += ["--among", str(len(chosen))]  # it was picked by these very rows
     left_out = {str(p.name) for p in context.command.params} - {*SHARED}
+    if used.asked is None and known["time"] is not None:
+        # Times say which rows prove a promise; without one they are no feature.
+        left_out |= {"time", "drop"}
+        words += ["--drop", ",".join([*names(known["drop"]), known["time"]])]
     words += [*options.typed(context, left_out), "-o", "model.prudent"]
     settings = replace(comparison.settings, next_command=shlex.join(words))
     return replace(comparison, settings=settings)

@@ -224,8 +224,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
             if len(np.unique(time)) < 2:
                 raise ValueError(
                     "all rows but the latest, which BestClassifier holds out, have one "
-                    "time, and no fold can go forward: give finer times, or in a "
-                    "comparison a smaller `cv`."
+                    "time, and no fold can go forward: give finer times."
                 )
             times = check_times(time, n_rows, names)
             return forward_folds(times, min(self.cv, len(np.unique(times)) - 1))

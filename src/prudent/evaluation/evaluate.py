@@ -378,8 +378,7 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
         except ValueError:
             raise ValueError(
                 f"time: of the rows that fold {fold.number} learns from all are among "
-                f"the latest {share:g} or as late as these: give finer times or a "
-                "smaller `cv`."
+                f"the latest {share:g} or as late as these: give finer times."
             ) from None
     if not wish.by_class:
         return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
