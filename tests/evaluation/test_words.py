@@ -408,6 +408,15 @@ def test_what_answers_in_few_folds_is_not_recommended(answered_in, is_used):
         assert (doubt in verdict(found)[0]) == (answered_in < 5)
 
 
+def test_short_lists_that_decide_in_no_fold_are_not_doubted_for_it():
+    row = covering("lda", 0.0)
+    sets = holding(1.4, n_classes=9)
+    asked = replace(row.asked, useful=True, sets=sets, folds_decided=0, n_folds=5)
+    found = findings(replace(row, asked=asked))
+    assert recommended(found) is not None
+    assert "0 of 5 folds" not in verdict(found)[0]
+
+
 def test_where_hardly_anything_can_be_promised_this_is_said():
     found = findings(answering("lda", 0.0, "nothing answered"), promise="error <= 5%")
     found = replace(found, frontier=curve("error", {"lda": (0.0, 0.0, 0.06, 0.15)}))

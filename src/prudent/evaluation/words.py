@@ -149,7 +149,7 @@ def _most_useful(findings: Findings) -> str:
     same = [row for row in findings.ran if row.no_difference_from == first.method]
     # Each was tested against the first: another row that is used against that alone.
     others = [row.method for row in (same if used is first else [first])]
-    if asked.folds_decided < asked.n_folds:
+    if 0 < asked.folds_decided < asked.n_folds:
         does = "decided" if _with_sets(findings) else "answered"
         sentences.append(
             f"It {does} rows in {asked.folds_decided} of {asked.n_folds} folds and "
