@@ -11,6 +11,7 @@ from prudent import Guarantee
 from prudent.core.assumptions import Assumption
 from prudent.core.shift import DIVERGENCES, bernoulli_divergence, worst_rate
 
+OF_THESE = "this shift is that of the rows that the promise is about"
 KINDS = [
     *((name, None) for name in DIVERGENCES if name != "renyi"),
     ("renyi", 0.5),
@@ -271,6 +272,15 @@ def test_coverage_shrinks():
             {"quantity": "class error rate", "scope": "ill"},
             "this shift is that of the rows of this class",
         ),
+        ({"quantity": "error rate", "subgroup": "sex=F"}, OF_THESE),
+        ({"quantity": "coverage", "scope": "ill", "subgroup": "sex=F"}, OF_THESE),
+        ({"quantity": "selective error rate", "subgroup": "sex=F"}, OF_THESE),
+        ({"quantity": "probability", "scope": "ill", "subgroup": "[0, 1]"}, OF_THESE),
+        ({"quantity": "precision", "scope": "ill"}, OF_THESE),
+        ({"quantity": "miss rate"}, OF_THESE),
+        # These are about all rows.
+        ({"quantity": "flagged share", "scope": "ill"}, None),
+        ({"quantity": "error rate"}, None),
     ],
 )
 def test_the_shift_is_that_of_the_rows_concerned(options, sentence):
@@ -279,7 +289,7 @@ def test_the_shift_is_that_of_the_rows_concerned(options, sentence):
     )
     assert shifted.assumed == (
         "the density of the future rows over that of the held-out ones is at most 2",
-        sentence,
+        *((sentence,) if sentence else ()),
     )
 
 

@@ -154,6 +154,7 @@ class Assumption(StrEnum):
     )
     SHIFT_OF_ANSWERED = "this shift is that of the answered rows"
     SHIFT_OF_CLASS = "this shift is that of the rows of this class"
+    SHIFT_OF_THESE = "this shift is that of the rows that the promise is about"
     # Games against an intruder.
     EVENTS_KNOWN = "p is known exactly"
     EVENTS_PLUG_IN = "plug-in density: the estimated probabilities are taken as exact"

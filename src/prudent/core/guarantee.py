@@ -424,7 +424,7 @@ default=None
         Guarantee
             The largest bound over all such laws, attained by one of them; the
             divergence stands among the assumptions. It is that of the rows the
-            promise is about: answered rows, rows of a class.
+            promise is about: answered or flagged rows, rows of a class or subgroup.
 
         Raises
         ------
@@ -457,10 +457,9 @@ default=None
         rate = worst_rate(self._bad_rate(self.bound), divergence, radius, order)
         assumptions = [_under_shift(assumption) for assumption in self.assumptions]
         assumptions.append(Assumption[f"SHIFT_{divergence.upper()}"])
-        if self.quantity == "selective error rate":
-            assumptions.append(Assumption.SHIFT_OF_ANSWERED)
-        elif self.scope is not None:
-            assumptions.append(Assumption.SHIFT_OF_CLASS)
+        part = self._part_that_shifts()
+        if part is not None:
+            assumptions.append(part)
         # The law of the rate behind a rank is that of rows that do not shift.
         evidence = {name: v for name, v in self.evidence.items() if name != "rank"}
         evidence |= {"bound without shift": self.bound, "shift radius": float(radius)}
@@ -525,6 +524,19 @@ default=None
     def _require_rate(self) -> None:
         if self.quantity in NOT_A_RATE:
             raise ValueError(NOT_A_RATE[self.quantity])
+
+    def _part_that_shifts(self) -> Assumption | None:
+        """Whose law a shift is measured by; None: that of all rows."""
+        of_some = self.quantity == "precision" or (
+            self.quantity in ALARMS and self.scope is None
+        )
+        if self.subgroup is not None or of_some:
+            return Assumption.SHIFT_OF_THESE
+        if self.quantity == "selective error rate":
+            return Assumption.SHIFT_OF_ANSWERED
+        if self.scope is not None and self.quantity != "flagged share":
+            return Assumption.SHIFT_OF_CLASS
+        return None
 
     def _of_rows(self) -> str:
         """Class and subgroup in words, or nothing where there is none."""
