@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -227,6 +228,11 @@ def test_where_all_fail_the_first_reason_is_told():
     [
         ({"estimators": ["ldda"]}, "`estimators` must be names among .*'lda'"),
         ({"estimators": [GaussianNB()]}, "`estimators` takes names"),
+        ({"estimators": [FrozenEstimator(GaussianNB())]}, "`estimators` takes names"),
+        (
+            {"estimators": [("mine", FrozenEstimator(GaussianNB()))]},
+            "`estimators`: 'mine' is frozen, and every method is fitted anew",
+        ),
         ({"estimators": []}, "`estimators` names no method: give at least one"),
         ({"estimators": ["lda", "lda"]}, "`estimators` repeat a name"),
         ({"cv": 1}, "`cv` must be an integer >= 2, got 1"),

@@ -308,14 +308,22 @@ def _method(wanted: Any, argument: str) -> Method:
             return dotted(wanted)
         known = {**METHODS, **BASELINES, **CANDIDATES, **CHOICES}
         return _known(argument, wanted, known)
+    from sklearn.frozen import FrozenEstimator
+
     try:
         name, estimator = wanted
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, AttributeError):  # a frozen one has no items
         name, estimator = None, wanted
     if not isinstance(name, str) or not hasattr(estimator, "fit"):
         raise ValueError(
             f"`{argument}` takes names, dotted paths, and pairs of a name and an "
             f"estimator, got {wanted!r}."
+        )
+    if isinstance(estimator, FrozenEstimator):
+        raise ValueError(
+            f"`{argument}`: {name!r} is frozen, and every method is fitted anew to the "
+            "rows of each fold: give the estimator without `FrozenEstimator`; "
+            "`prudent.certify` holds a fitted model to rows that it has not seen."
         )
     return Method(name, partial(_copy, estimator))
 
