@@ -21,6 +21,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
 
 import prudent
 from prudent import ConformalClassifier
@@ -401,6 +402,15 @@ def test_bad_input(iris):
     for method in ("full", "cross"):
         with pytest.raises(ValueError, match="split"):
             ConformalClassifier(method=method).fit(X, y, groups=np.arange(75))
+
+
+@pytest.mark.parametrize("method", ["split", "cross"])
+def test_one_score_a_class_is_needed(method):
+    labels = np.arange(600) % 6
+    rows = np.random.default_rng(0).normal(size=(600, 3)) + labels[:, None]
+    model = ConformalClassifier(SVC(decision_function_shape="ovo"), method=method)
+    with pytest.raises(TypeError, match="SVC: .* 15 columns for 6 classes"):
+        model.fit(rows, labels)
 
 
 def test_singular_covariances_name_the_class():

@@ -22,6 +22,7 @@ from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     check_classes,
+    class_decisions,
     decision_values,
     fit_inside,
     model_name,
@@ -259,14 +260,9 @@ def class_scores(model: Any, X: Any) -> FloatArray:
     """
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X), dtype=np.float64)
-    decision = decision_values(model, X)
+    decision = class_decisions(model, X)
     if decision.ndim == 1:
         return np.column_stack([-decision, decision])
-    if decision.shape[1] != len(model.classes_):
-        raise TypeError(
-            f"{model_name(model)}: `decision_function` gives {decision.shape[1]} "
-            f"columns for {len(model.classes_)} classes; one score a class is needed."
-        )
     return decision
 
 

@@ -39,7 +39,7 @@ from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
-    decision_values,
+    class_decisions,
     fit_inside,
     one_thread,
     probability_columns,
@@ -253,7 +253,7 @@ class LabelScores:
         if by_probability:
             values = self.estimator.predict_proba(X)
         else:
-            values = decision_values(self.estimator, X)
+            values = class_decisions(self.estimator, X)
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         missing = 0.0 if by_probability else -np.inf

@@ -114,6 +114,20 @@ def decision_values(model: Any, X: Any) -> FloatArray:
     return np.asarray(model.decision_function(X), dtype=np.float64)
 
 
+def class_decisions(model: Any, X: Any) -> FloatArray:
+    """`decision_values` with one column a class, or (n,) of two.
+
+    Raises TypeError for a model with a column for each pair of classes, as some have.
+    """
+    decision = decision_values(model, X)
+    if decision.ndim > 1 and decision.shape[1] != len(model.classes_):
+        raise TypeError(
+            f"{model_name(model)}: `decision_function` gives {decision.shape[1]} "
+            f"columns for {len(model.classes_)} classes; one score a class is needed."
+        )
+    return decision
+
+
 def delegate(estimator: Any) -> Any | None:
     """What a fitted estimator hands rows on to as they are; None: it answers itself.
 
