@@ -278,6 +278,27 @@ def test_a_frozen_model_without_an_error_where_many_are_allowed_is_noted(wrapper
         wrapper.fit(*noisy(400, 1))
 
 
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        SelectiveClassifier(answered_share=0.5),
+        SelectiveClassifier(error_rate=None, answered_share=0.5),
+        NeymanPearsonClassifier(max_class_error={1: 0.1}, flagged_share=0.7),
+    ],
+)
+def test_a_promised_share_allows_a_frozen_model_no_errors(wrapper):
+    def separate(n, seed):
+        X, y = rows(n, seed=seed)
+        return X + 20 * y[:, None], y
+
+    model = LogisticRegression().fit(*separate(300, 0))
+    wrapper = clone(wrapper).set_params(estimator=FrozenEstimator(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrudentWarning)
+        wrapper.fit(*separate(150, 1))
+    assert "share" in wrapper.guarantees_[-1].quantity
+
+
 def test_what_is_kept_is_of_the_last_fit_and_eight_bytes_a_row():
     X, y = rows(300)
     model = fitted(CLASSIFIERS["split"], X, y)

@@ -138,10 +138,11 @@ def certify(
         For a rule with a threshold for each group: the group of each row.
     subgroups : list of str or int, callable, bool matrix or data frame, default=None
         Parts of the population, which may overlap: every claim is made over all rows
-        and in each of them. Names or positions of columns of `X`, each value of which
-        is a subgroup (``"sex"``, ``"sex*age_band"``, ``"age:30,45,60"``); a function
-        of rows; or which subgroups hold each row (n, n_subgroups), or a data frame of
-        labels. None: those that the model promises something of.
+        and, but for the expected cost, in each of them. Names or positions of columns
+        of `X`, each value of which is a subgroup (``"sex"``, ``"sex*age_band"``,
+        ``"age:30,45,60"``); a function of rows; or which subgroups hold each row
+        (n, n_subgroups), or a data frame of labels. None: those that the model
+        promises something of.
     random_state : int, RandomState or None, default=0
         Draws the row of each group, and the order of the rows in the limit of the
         expected cost.

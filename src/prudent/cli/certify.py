@@ -118,9 +118,9 @@ def certify(
         str | None,
         options.value(
             "COL,..",
-            "Columns in each part of which every claim is made too: "
-            "sex,age_band; crossed sex*age_band; in bands age:30,45,60. Without it "
-            "those by which the model promises.",
+            "Columns in each part of which every claim but the expected cost is made "
+            "too: sex,age_band; crossed sex*age_band; in bands age:30,45,60. Without "
+            "it those by which the model promises.",
         ),
     ] = None,
     groups: options.Groups = None,

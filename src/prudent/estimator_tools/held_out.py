@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 from threadpoolctl import ThreadpoolController
 
-from prudent.core.guarantee import Guarantee
+from prudent.core.guarantee import Guarantee, needs_labels
 from prudent.core.order import as_number
 from prudent.core.rows import (
     MOST_ROWS,
@@ -171,6 +171,7 @@ class HeldOutEstimator(BaseEstimator):
             (
                 promise.allowed * promise.evidence["calibration rows"]
                 for promise in self.guarantees_
+                if needs_labels(promise)  # a promised share of rows allows no errors
             ),
             default=0.0,
         )
