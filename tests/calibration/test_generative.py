@@ -295,6 +295,17 @@ def test_a_promise_pays_for_every_start():
     assert model.guarantees_[0].evidence["claims"] == 15
 
 
+def test_statistics_that_may_know_the_held_out_rows_lose_the_promise():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 15)), rng.integers(0, 2, size=200)  # error rate 1/2
+    settings = {"covariance_prior_strength": 0.01, "random_state": 0}
+    fitted = RiskCalibratedClassifier(stopping="none", max_iter=200, **settings)
+    start = fitted.fit(X, y).statistics_
+    model = RiskCalibratedClassifier(stopping="holdout", max_iter=1, **settings)
+    assert model.fit(X, y).guarantees_[0].bound > 0.5
+    assert model.set_params(init=start).fit(X, y).guarantees_ == ()
+
+
 def test_frequency_estimate_raises_the_true_class_only():
     rng = np.random.default_rng(0)
     codes, y = rng.integers(0, 3, size=(80, 2)), np.arange(80) % 2

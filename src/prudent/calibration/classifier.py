@@ -203,7 +203,8 @@ default="closed_form"
         Features that are ignored because they take one value.
     guarantees_ : tuple of Guarantee
         Bound on the error rate with `stopping="holdout"`; weights other than 0 and 1
-        take the confidence away and with it the promise.
+        take the confidence away and with it the promise, and so do statistics as
+        `init`, which may have been learned from the rows held out.
 
     See Also
     --------
@@ -228,7 +229,8 @@ default="closed_form"
     upper limit of the held-out errors at level 0.05 / (`max_iter` x starts), with
     confidence 0.95, if the rows are independent draws from one population (with
     `groups`: if the groups are). The division pays for picking the best iterate on the
-    same rows. All else, levels of categorical features too, is learned from the others.
+    same rows. All else, levels of categorical features too, is learned from the others:
+    a `Family` or a prior of one's own must not be made from the rows given to `fit`.
 
     References
     ----------

@@ -242,7 +242,9 @@ def learn(
         best = min(best, other, key=lambda climbed: _worth(climbed, stopping))
     model = replace(best.model, costs=settings.decision_costs)
     guarantees: tuple[Guarantee, ...] = ()
-    if stopping == "holdout" and not weighted:
+    # Statistics from elsewhere may be those of the very rows that are held out.
+    starts_anew = isinstance(settings.start, str)
+    if stopping == "holdout" and starts_anew and not weighted:
         wrong, n_held_out = np.sum(rows.map(Trial.count_wrong, model), axis=0).tolist()
         claims = settings.max_iter * settings.n_starts
         guarantees = (error_promise(wrong, n_held_out, claims, by_group=by_group),)
