@@ -48,9 +48,9 @@ class PromiseMonitor(Watcher):
     level : float, default=0.05
         Probability of a wrong alarm, in (0, 1).
     watch : {"rate", "average"}, default="rate"
-        "rate": the chance of a violation stays within the promise at every row; sees
-        a change after a long good stretch soon. "average": its mean since the start
-        does, for rates that swing from day to night.
+        "rate": the chance of a violation, given the rows before, stays within the
+        promise at every row; sees a change after a long good stretch soon. "average":
+        its mean since the start does, for rates that swing from day to night.
 
     Attributes
     ----------
