@@ -179,7 +179,7 @@ def compare(
     time : array-like of shape (n_samples,), default=None
         When each row was taken: numbers, dates of any library or ISO dates. Folds then
         go forward: the distinct times are parted into `cv` + 1 blocks of nearly equal
-        rows, and fold j learns from the first j of them and tests the next. Methods
+        rows, and fold j learns from the first j of them and tests the next. Wrappers
         hold out the latest rows of what they learn from, a group stands at its latest
         row, and a note says whether the rows change with time.
     costs : array-like of shape (n_classes, n_classes), default=None

@@ -93,8 +93,8 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
     n_calibration_ : int
         Rows held out.
     order_test_ : OrderInTime
-        After a fit with `time`: whether the rows change with time, by an exact test
-        (`p_value`, `changed`, `when`); its text is one line.
+        After a fit with `time` under a promise: whether the rows change with time, by
+        an exact test (`p_value`, `changed`, `when`); its text is one line.
     subgroups_, subgroup_count_
         With `subgroups`: their names, and the held-out rows of each, as of `model_`.
     n_candidates_ : int
