@@ -201,7 +201,8 @@ class MomentsMixin:
         ----------
         moments : ClassMoments
             Additive statistics of every class; the result equals `fit` on the
-            rows behind them.
+            rows behind them. Weights that add up to the number of rows of every class
+            pass for 1: a confidence that a promise then states is void.
 
         Returns
         -------
