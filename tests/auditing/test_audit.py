@@ -22,7 +22,7 @@ from auditing.methods import (
     SplitDetector,
     SureDetector,
 )
-from prudent import ClassMoments, ConformalClassifier, Guarantee
+from prudent import Assumption, ClassMoments, ConformalClassifier, Guarantee
 from prudent.auditing import STANDARD, Law
 from prudent.auditing.evidence import (
     UNKNOWN,
@@ -404,6 +404,17 @@ def test_floors_of_covariances_leave_the_rows_a_law_of_the_promise():
             assumptions=assumptions,
         )
         assert is_about_training_rows(promise) == about_rows
+
+
+def test_training_rows_are_no_normal_law_of_their_moments():
+    promise = Guarantee(
+        quantity="false alarm rate",
+        bound=0.05,
+        sense="<=",
+        assumptions=(Assumption.NORMALITY, Assumption.MOMENTS_PLUG_IN),
+    )
+    assert not is_about_training_rows(promise)
+    assert not demands(promise) <= set(STANDARD["normal"].satisfies)
 
 
 def test_linear_promises_are_held_to_the_rows_they_come_from():

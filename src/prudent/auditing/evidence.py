@@ -266,9 +266,14 @@ ROUNDING = 1e-9
 # What is assumed and never known of a law.
 UNKNOWN = "never known"
 # How groups are drawn; covariances that are those of no rows (a floor
-# only makes them larger), and training rows, which are a law of many peaks.
+# only makes them larger), and training rows, which are a law of many peaks, not normal.
 BY_GROUP = {Assumption.GROUPS, Assumption.GROUPS_LATEST}
-CHANGED = {Assumption.SHRUNK, Assumption.REGULARISED, Assumption.UNIMODAL}
+CHANGED = {
+    Assumption.SHRUNK,
+    Assumption.REGULARISED,
+    Assumption.UNIMODAL,
+    Assumption.NORMALITY,
+}
 
 
 def demands(claim: Guarantee) -> frozenset[str]:
