@@ -229,6 +229,22 @@ def test_nonparametric_tie_goes_to_the_nearer_class():
     np.testing.assert_array_equal(model.predict(X), [0, 1])
 
 
+def test_offsets_do_not_swallow_the_tie_of_three_classes():
+    model = OptimisticScoreClassifier.from_moments(
+        [[0.0], [1.0], [9.0]],
+        [[[1.0]]] * 3,
+        [10, 10, 20],
+        likelihood="nonparametric",
+        covariance="empirical",
+        threshold="bayes",
+        radius=1.0,
+    )
+    X = [[0.3], [0.7]]
+    np.testing.assert_array_equal(model.optimistic_scores(X)[:, :2], 0.0)
+    assert model.offsets_[0] == model.offsets_[1] != 0
+    np.testing.assert_array_equal(model.predict(X), [0, 1])
+
+
 @pytest.mark.parametrize("likelihood", ["gaussian", "nonparametric"])
 def test_the_classifier_compares_the_scores_of_its_likelihood(binary, likelihood):
     """Equations (9) and (12), from distances to each class."""

@@ -182,6 +182,8 @@ class Model:
         if threshold is not None:
             return compared[:, 1] - compared[:, 0] - threshold
         compared = compared + self.offsets[self.seen]
+        if self.likelihood == "nonparametric":
+            _raise_nearest(compared, distances)
         return spread_over_classes(compared, self.seen, -np.inf)
 
     def with_ties_broken(self, upper: FloatArray, distances: FloatArray) -> FloatArray:
@@ -280,6 +282,18 @@ class Model:
         if self.likelihood == "gaussian":
             return log_probabilities(self.priors[self.seen])
         return np.zeros(len(self.radii))
+
+
+def _raise_nearest(compared: FloatArray, distances: FloatArray) -> None:
+    """Raise the nearest of the classes that share the largest value, in place.
+
+    By one rounding error, in rows where several do: an offset swallows differences as
+    small as those of `with_ties_broken`.
+    """
+    largest = compared == compared.max(axis=1, keepdims=True)
+    tied = np.flatnonzero(largest.sum(axis=1) > 1)
+    nearest = np.where(largest[tied], distances[tied], np.inf).argmin(axis=1)
+    compared[tied, nearest] = np.nextafter(compared[tied, nearest], np.inf)
 
 
 def shares(decision: FloatArray) -> FloatArray:
