@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -469,6 +470,25 @@ def test_a_fitted_scaler_in_front_of_full_is_warned_about(iris):
     # Without a ridge the Gaussian follows every affine map: nothing to warn of.
     gaussian = ConformalClassifier(model="gaussian", ridge_rows=0)
     make_pipeline(StandardScaler(), gaussian).fit(X, y)
+    # Columns apart do not follow a rotation: behind a PCA the promise is void.
+    apart = ConformalClassifier(model="gaussian", covariance_type="diag", ridge_rows=0)
+    with pytest.warns(PrudentWarning, match="mean 0"):
+        make_pipeline(PCA(), apart).fit(X, y)
+
+
+def test_a_scaler_of_single_precision_or_beside_flags_is_warned_about():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(75, 3)), np.arange(75) % 2
+    for scaler in (StandardScaler(), MinMaxScaler()):
+        with pytest.warns(PrudentWarning, match="void"):
+            ConformalClassifier().fit(scaler.fit_transform(X.astype(np.float32)), y)
+    flags = rng.integers(0, 2, (75, 2))
+    rows = MinMaxScaler().fit_transform(np.hstack([X, flags]))
+    with pytest.warns(PrudentWarning, match="minimum 0 and maximum 1"):
+        ConformalClassifier().fit(rows, y)
+    with warnings.catch_warnings():  # flags are 0 and 1 without a scaler
+        warnings.simplefilter("error", PrudentWarning)
+        ConformalClassifier().fit(flags, y)
 
 
 def test_works_in_a_search(iris):

@@ -58,6 +58,8 @@ FULL, SPLIT, CROSS = "full", "split", "cross"
 MOST_FULL_ROWS = 20_000
 # Full conformal prediction costs K^2 n elementary functions a row.
 MOST_FULL_WORK = 2_000_000
+# So near to 0 and 1 are means and ends of columns behind a scaler of single precision.
+SCALED = 1e-6
 # A log joint of a label that a classifier does not know.
 LOWEST = -1e300
 ScoreKind = Literal["probability", "posterior", "margin", "blend"]
@@ -205,11 +207,11 @@ def warn_of_learned_scaling(estimator: Any, X: FloatArray) -> None:
         return
     Z = X[:, varies]
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = (np.abs(Z.mean(axis=0)) <= 1e-10 * np.abs(Z).max(axis=0)).all()
-    # A scaler to this range misses its ends by rounding errors.
-    fractions = (np.abs(lowest) <= 1e-10) & (np.abs(highest - 1) <= 1e-10)
-    between = ((Z > 0) & (Z < 1)).any(axis=0)
-    if centred or (fractions[varies] & between).all():
+        centred = (np.abs(Z.mean(axis=0)) <= SCALED * np.abs(Z).max(axis=0)).all()
+    fractions = (np.abs(lowest) <= SCALED) & (np.abs(highest - 1) <= SCALED)
+    # Columns of 0 and 1 alone are so without a scaler, and stay so with one.
+    between = (np.minimum(np.abs(Z), np.abs(Z - 1)) > SCALED).any()
+    if centred or (fractions[varies].all() and between):
         what = "mean 0" if centred else "minimum 0 and maximum 1"
         warnings.warn(
             f"{type(estimator).__name__}: every column of X has {what}; if a "
@@ -805,7 +807,8 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
 
     def _fit_full(self, X: FloatArray, codes: IntArray) -> None:
         """Fit and rank by all rows."""
-        affine = self.covariance_type != "identity" and self.ridge_rows == 0
+        # Columns apart follow a scaler, but no rotation, which leaves mean 0 as well.
+        affine = self.covariance_type in ("full", "tied") and self.ridge_rows == 0
         if not (self.model == "gaussian" and affine):
             warn_of_learned_scaling(self, X)
         settings = {
