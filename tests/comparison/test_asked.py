@@ -261,6 +261,25 @@ def test_what_no_row_can_carry_is_said_before_anything_is_fitted(monkeypatch):
     assert row(found).asked.items
 
 
+def test_so_many_rows_are_said_to_be_lacking_as_the_most_frugal_method_needs(iris):
+    X, y = iris
+    each = [np.flatnonzero(y == label) for label in np.unique(y)]
+
+    def of_each_class(n_rows):
+        rows = np.concatenate([own[:n_rows] for own in each])
+        options = {"methods": ("conformal",), "baselines": ("lda",), "best": False}
+        return prudent.compare(X[rows], y[rows], **options)
+
+    with pytest.raises(InfeasibleError) as caught:
+        of_each_class(10)
+    # Full conformal prediction ranks among all rows that it learns from.
+    assert "that needs 12 rows of '0' (9 to learn from)" in str(caught.value)
+    assert "which trains on all of them, needs 9." in str(caught.value)
+    found = of_each_class(12)
+    assert row(found, "conformal").asked.needs is None
+    assert row(found).asked.needs is not None
+
+
 def test_what_is_too_much_for_many_methods_says_so_to_few():
     with pytest.raises(InfeasibleError, match="or compare fewer methods"):
         prudent.compare(X, Y, promise="missed malignant <= 4%", best=False)

@@ -741,9 +741,10 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
     if task.wish is None or not _is_out_of_reach(task, holding=True):
         return
     in_full = not _is_out_of_reach(task, holding=False)  # with no rows held out
-    if in_full and not all(_holds_out(method, task) for method in methods):
+    holds_out = all(_holds_out(method, task) for method in methods)
+    if in_full and not holds_out:
         return
-    lacks = {k for fold in task.folds for k in lacking(task, fold, holds_out=True)}
+    lacks = {k for fold in task.folds for k in lacking(task, fold, holds_out=holds_out)}
     instead = []
     near = _nearest(task)
     if near is not None:
@@ -758,7 +759,7 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
     sparing = [name for name, other in METHODS.items() if not _holds_out(other, task)]
     if in_full and sparing:
         instead.append(f"compare {sparing[0]}, which holds no rows out")
-    needs = needs_of(lacks, task, holds_out=True)
+    needs = needs_of(lacks, task, holds_out=holds_out)
     raise InfeasibleError(
         f"no method can promise {task.wish.text!r} on this table: {needed(needs)}. "
         f"Nothing was fitted; {', or '.join([*instead, 'give more rows'])}."

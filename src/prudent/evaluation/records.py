@@ -164,7 +164,7 @@ class Needs:
 
     rows: int
     label: str | None  # of this class; None: of any
-    held_out: int  # of these, in each training part
+    held_out: int  # in each training part, or there at all where none are held out
     to_fit: int  # rows that one fit on the whole table needs
     of_table: int | None = None  # rows of all classes, at the shares of this table
     unit: str = "rows"  # what is counted: groups, where rows belong together

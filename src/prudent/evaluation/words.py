@@ -547,9 +547,10 @@ def needed(needs: Needs) -> str:
         table = (
             f", in about {thousands(needs.of_table)} {needs.unit} of a table like this"
         )
+    is_held_out = needs.to_fit > needs.held_out  # or all that is learned from ranks
     return (
         f"that needs {thousands(needs.rows)} {needs.unit}{whose} "
-        f"({needs.held_out} held out)"
+        f"({needs.held_out} {'held out' if is_held_out else 'to learn from'})"
         f"{table}; prudent fit, which trains on all of them, needs "
         f"{thousands(needs.to_fit)}"
     )
