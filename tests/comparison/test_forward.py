@@ -190,6 +190,9 @@ def test_what_a_table_in_time_cannot_have():
     found = prudent.compare(X, y, time=np.arange(N) // 200, promise="none", **METHODS)
     assert found.settings.n_folds == 2
     assert any("2 folds instead of 5" in note for note in found.data.notes)
+    # Two times give one.
+    found = prudent.compare(X, y, time=np.arange(N) // 300, promise="none", **METHODS)
+    assert any("1 fold instead of 5" in note for note in found.data.notes)
 
 
 def test_folds_are_so_few_that_the_first_one_learns_from_several_times():

@@ -592,7 +592,9 @@ def _affordable_folds(
             "of each group is tested"
         )
     if n_folds < cv:
-        notes.append(f"{n_folds} folds instead of {cv}: there are no more to be had")
+        notes.append(
+            f"{counted(n_folds, 'fold')} instead of {cv}: there are no more to be had"
+        )
     if rows.times is not None and wish is not None:
         n_wanted = n_folds
         n_folds = _folds_of_several_times(rows, n_folds, wish, methods)
