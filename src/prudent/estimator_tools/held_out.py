@@ -373,8 +373,8 @@ def remember_rows(
 ) -> None:
     """Keep with an estimator what tells the rows of its fit; warn of copies among them.
 
-    These are 8 bytes a row, by which values can be guessed. With a `split` those held
-    out count as copies that are among the others, else all that stand more than once.
+    These are 8 bytes a row, by which values can be guessed. With a `split` the warning
+    is of those held out that stand more than once, else of all that do.
     """
     keys, cells = table_keys(X)
     estimator._known_rows = known = KnownRows.from_keys(keys.copy(), cells)
@@ -412,14 +412,20 @@ def _keys_with_copies(X: Any) -> Keys:
 
 
 def warn_of_copied_rows(name: str, keys: Keys, split: Split | None) -> None:
-    """Say how many of the rows of these keys are copies."""
-    if split is not None and len(split[0]):
-        fit, held_out = split
-        seen = np.isin(keys[held_out], keys[fit])
-        where = "held-out rows stand among the rows learned from too"
-    else:
-        _, place, count = np.unique(keys, return_inverse=True, return_counts=True)
-        seen, where = count[place] > 1, "rows stand there more than once"
+    """Say how many of the rows of these keys are copies.
+
+    With a `split` those held out count, which are copies of each other where none is
+    of a row learned from.
+    """
+    fit, held_out = split if split else (np.zeros(0, dtype=np.intp), slice(None))
+    judging = keys[held_out]
+    seen = np.isin(judging, keys[fit])
+    where = "held-out rows stand among the rows learned from too"
+    if not seen.any():
+        _, place, count = np.unique(judging, return_inverse=True, return_counts=True)
+        seen = count[place] > 1
+        kind = "held-out rows" if len(fit) else "rows"
+        where = f"{kind} stand there more than once"
     if seen.any():
         warnings.warn(
             f"{name}: {thousands(int(seen.sum()))} of {thousands(len(seen))} {where}, "
