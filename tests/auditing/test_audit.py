@@ -417,6 +417,33 @@ def test_training_rows_are_no_normal_law_of_their_moments():
     assert not demands(promise) <= set(STANDARD["normal"].satisfies)
 
 
+@pytest.mark.parametrize(
+    "assumption",
+    [
+        Assumption.PREVALENCE,
+        Assumption.EVENTS_PLUG_IN,
+        Assumption.EVENTS_SMOOTHED,
+        Assumption.INTRUDER_FAR,
+    ],
+)
+def test_no_law_is_known_to_have_the_probabilities_that_a_promise_assumes(assumption):
+    """Frequencies of a few rows are not the probabilities of the law behind them."""
+    promise = Guarantee(
+        quantity="false alarm rate", bound=0.0, sense="<=", assumptions=(assumption,)
+    )
+
+    def always(model, X):
+        return np.ones(len(X), dtype=bool)
+
+    model = prudent.MinimaxOutlierDetector()
+    settings = {"answer": always, "sizes": (20,), "budget": 2}
+    found = prudent.audit(model, promise, laws="standard", **settings)
+    assert found.verdict == "nothing to test"
+    found = prudent.audit(model, promise, laws=["line"], **settings)
+    assert not found.rows
+    assert {row.law for row in found.outside} == {"line"}
+
+
 def test_linear_promises_are_held_to_the_rows_they_come_from():
     X, y = STANDARD["normal"].draw(60, np.random.default_rng(0))
     linear = LinearDiscriminantAnalysis().fit(X, y)

@@ -265,9 +265,20 @@ ASKED_ONE_BY_ONE = 12
 ROUNDING = 1e-9
 # What is assumed and never known of a law.
 UNKNOWN = "never known"
-# How groups are drawn; covariances that are those of no rows (a floor
-# only makes them larger), and training rows, which are a law of many peaks, not normal.
-BY_GROUP = {Assumption.GROUPS, Assumption.GROUPS_LATEST}
+# How groups are drawn, the share of a class, estimated probabilities, intruders;
+# covariances that are those of no rows (a floor only makes them larger), and training
+# rows, which are a law of many peaks, not normal.
+NOT_OF_A_LAW = {
+    Assumption.GROUPS,
+    Assumption.GROUPS_LATEST,
+    Assumption.PREVALENCE,
+    Assumption.EVENTS_PLUG_IN,
+    Assumption.EVENTS_SMOOTHED,
+    Assumption.INTRUDER_GIVEN,
+    Assumption.INTRUDER_LISTED,
+    Assumption.INTRUDER_FAR,
+    Assumption.INTRUDER_FAR_WHERE_POSITIVE,
+}
 CHANGED = {
     Assumption.SHRUNK,
     Assumption.REGULARISED,
@@ -282,7 +293,7 @@ def demands(claim: Guarantee) -> frozenset[str]:
     demanded = {INDEPENDENT}
     if Assumption.NORMALITY in assumed:
         demanded.add(NORMAL)
-    if assumed & BY_GROUP or (assumed & MOMENTS and assumed & CHANGED):
+    if assumed & NOT_OF_A_LAW or (assumed & MOMENTS and assumed & CHANGED):
         demanded.add(UNKNOWN)
     return frozenset(demanded)
 

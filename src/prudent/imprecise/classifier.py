@@ -375,6 +375,8 @@ default="auto"
         for all classes. A float a in [0, 1] is (1 - a) S + a diag(S). An estimator
         is a scikit-learn covariance estimator, fitted on scaled, centred rows, in
         which whole weights are repetitions. Shrinkage works in units of `scale`.
+        Eigenvalues below 1e-9 of the largest are raised to it there, and a class of
+        equal rows takes the pooled matrix, each with a warning.
     priors : array-like of shape (n_classes,), default=None
         Class probabilities >= 0 of sum 1; None takes the class frequencies.
     prior_imprecision : float, default=0.0

@@ -146,7 +146,8 @@ default="empirical"
     n_iter_ : int
         Largest number of solver steps of a pair.
     constant_features_ : ndarray of int
-        Features that take one value in all rows; their coefficients are 0.
+        Features that take one value in all rows; their coefficients are 0. Empty for
+        kernels, which use every feature.
     guarantees_ : tuple of Guarantee
         One bound on the error rate per class; with ``uncertainty="gaussian"`` that of
         normal classes. Empty for kernels, bootstrap radii, and
