@@ -16,9 +16,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import prudent
 from prudent import (
+    BinnedCalibrationClassifier,
     ConformalClassifier,
     ConformalDetector,
     LowDensityRejector,
@@ -310,6 +312,17 @@ def test_a_promised_share_allows_a_frozen_model_no_errors(wrapper):
         warnings.simplefilter("error", PrudentWarning)
         wrapper.fit(*separate(150, 1))
     assert "share" in wrapper.guarantees_[-1].quantity
+
+
+def test_a_quoted_probability_allows_a_frozen_model_no_errors():
+    """Of a cell that is all of one class a trivial limit allows every row of it."""
+    X, y = rows(300)
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    quoted = BinnedCalibrationClassifier(FrozenEstimator(model), n_bins=3)
+    with pytest.warns(PrudentWarning) as caught:
+        quoted.fit(X, y)
+    (said,) = {str(warning.message) for warning in caught}
+    assert "none of 300 calibration rows is answered wrong: so look rows" in said
 
 
 def test_what_is_kept_is_of_the_last_fit_and_eight_bytes_a_row():

@@ -177,11 +177,14 @@ class HeldOutEstimator(BaseEstimator):
         )
         if allowed < MANY or count():
             return
+        where = f", where {allowed:.0f} errors would be allowed"
+        if self.guarantees_[0].quantity == "probability":
+            where = ""  # which allows rows of a class, not errors
         warnings.warn(
             f"{type(self).__name__}: none of {thousands(self.n_calibration_)} "
-            f"calibration rows is answered wrong, where {allowed:.0f} errors would be "
-            "allowed: so look rows that the model was fitted to, and then the promise "
-            "is false. If they are new to it, all is well.",
+            f"calibration rows is answered wrong{where}: so look rows that the model "
+            "was fitted to, and then the promise is false. If they are new to it, all "
+            "is well.",
             PrudentWarning,
             stacklevel=stacklevel,
         )
