@@ -725,3 +725,18 @@ def test_false_alarms_of_each_class_are_counted_by_its_sets():
     assert sound.verdict == "no violation found"
     assert 0.02 < sound.rows[0].mean_truth < 0.09
     assert prudent.audit(WithoutItsSets(), **given).verdict == "broken"
+
+
+def test_moments_given_to_a_detector_are_those_of_the_ordinary_rows():
+    """Anomalies in the middle make the moments smaller, and a true promise false."""
+    X = np.concatenate([np.repeat([-1.0, 1.0], 4), np.linspace(-0.05, 0.05, 92)])
+    labels = np.zeros(100, dtype=int)
+    labels[8:63] = -1
+    detector = prudent.MinimaxOutlierDetector(
+        false_alarm_rate=0.1, threshold="distribution_free", region="ellipsoid"
+    )
+    found = prudent.audit(
+        detector, laws=[(X[:, None], labels)], sizes=(200,), budget=20
+    )
+    assert len(found.rows) == 2  # by a fit, and by the moments
+    assert found.verdict == "no violation found"

@@ -73,7 +73,8 @@ def select_rows(
     if null_share == "storey" and n:
         above = math.ceil((n_calibration + 1) / 2) / (n_calibration + 1)
         n_above = int(np.sum(p_values > above))
-        share = min(1.0, (1 + n_above) / (n * (1 - above)))
+        # Above 1, too: cut off there, its mean would no longer be large enough.
+        share = (1 + n_above) / (n * (1 - above))
     in_order = np.sort(p_values)
     allowed = np.arange(1, n + 1) * (rate / share) * (1 + 1e-12)
     passed = np.flatnonzero(in_order * n <= allowed)
