@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
-from sklearn.base import clone
+from scipy.stats import binomtest, norm
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import IsolationForest
@@ -404,6 +404,49 @@ def test_one_row_of_each_group_counts(model):
         promise = together.at(0.9)[0]
         assert promise.bound == alone.at(0.9)[0].bound
         assert Assumption.GROUPS in promise.assumptions
+
+
+class ByFirstColumn(ClassifierMixin, BaseEstimator):
+    """Probability of class 1: the normal law function of the first column."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        positive = norm.cdf(X[:, 0])
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def n_false_by_groups(*, named):
+    """Samples of 60 groups of 8 like rows, of 300, with a false limit somewhere."""
+    rng, n_false = np.random.default_rng(11), 0
+    model = ByFirstColumn().fit(np.zeros((2, 1)), np.arange(2))
+    for _ in range(300):
+        of_group = rng.integers(0, 2, 60)
+        groups = np.repeat(np.arange(60), 8)
+        middle = rng.normal(1.5 * of_group - 0.75)
+        rows = (middle[groups] + 1e-3 * rng.normal(size=480))[:, None]
+        bands = certify_thresholds(
+            model, rows, of_group[groups], kind="alarms",
+            groups=groups if named else None,
+        )  # fmt: skip
+        at = bands.thresholds[np.isfinite(bands.thresholds)]
+        limits, place = bands.limits(at), norm.ppf(at)  # in units of the column
+        spread = np.hypot(1, 1e-3)
+        missed = norm.cdf((place - 0.75) / spread) > limits["miss rate"]
+        alarmed = norm.sf((place + 0.75) / spread) > limits["false alarm rate"]
+        n_false += bool((missed | alarmed).any())
+    return n_false
+
+
+def test_promises_about_groups_hold_at_all_thresholds_of_a_known_law():
+    n_false = n_false_by_groups(named=True)
+    assert binomtest(n_false, 300, 0.05, alternative="greater").pvalue > 1e-3
+    assert n_false_by_groups(named=False) > 150
 
 
 def test_frame_has_a_row_for_each_threshold():
