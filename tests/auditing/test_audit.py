@@ -115,6 +115,77 @@ def test_early_stops_and_holm_keep_the_level():
     assert binom.sf(broken - 1, 60, 0.1) > 1e-3
 
 
+class TwoBounds(BaseEstimator):
+    """Ordinary rows beyond a cut, with two promises that differ in their bound alone."""
+
+    def fit(self, X):
+        self.cut_ = X.max()
+        self.guarantees_ = tuple(
+            Guarantee(
+                quantity="false alarm rate", bound=bound, sense="<=", confidence=0.9
+            )
+            for bound in self.bounds_of(len(X))
+        )
+        return self
+
+    def bounds_of(self, n):
+        """P(rate beyond b) = (1 - b)^n = 0.1 for the first."""
+        return 1 - 0.1 ** (1 / n), 1 - 0.02 ** (1 / n)
+
+    def predict(self, X):
+        return np.where(X[:, 0] > self.cut_, -1, 1)
+
+
+class SecondIsFalse(TwoBounds):
+    """The second bound is beaten in most fits."""
+
+    def bounds_of(self, n):
+        return 1 - 0.1 ** (1 / n), 1 - 0.6 ** (1 / n)
+
+
+def test_promises_that_differ_in_their_bound_are_tested_apart():
+    """Two true promises of a fit fail together: they are no independent draws."""
+    uniform = Law("uniform", lambda n, rng: (rng.uniform(size=(n, 1)), np.zeros(n)))
+    given = {"answer": "detect", "laws": [uniform], "sizes": (30,), "budget": 100}
+    audit = prudent.audit(TwoBounds(), **given)
+    assert [row.claim for row in audit.rows] == [
+        "false alarm rate", "false alarm rate (2)"
+    ]  # fmt: skip
+    assert [row.claims for row in audit.rows] == [100, 100]
+    assert audit.verdict == "no violation found"
+    wrong = prudent.audit(SecondIsFalse(), **given)
+    assert [row.is_refuted for row in wrong.rows] == [False, True]
+    assert wrong.worst_case.claim.bound < audit.rows[0].mean_bound
+
+
+def test_the_model_does_not_draw_the_numbers_of_its_rows():
+    """It draws as the law does, and finds none of its rows, old or fresh."""
+    uniform = Law("uniform", lambda n, rng: (rng.uniform(size=(n, 1)), np.zeros(n)))
+    met = []
+
+    class Guesser(BaseEstimator):
+        def __init__(self, random_state=None):
+            self.random_state = random_state
+
+        def meets(self, X):
+            rng = np.random.default_rng(self.random_state)
+            met.append(bool((rng.uniform(size=X.shape) == X).any()))
+            return np.zeros(len(X), dtype=bool)
+
+        def fit(self, X):
+            self.meets(X)
+            return self
+
+    claim = Guarantee(quantity="false alarm rate", bound=0.5, sense="<=")
+    for size in (5, 2000):
+        prudent.audit(
+            Guesser(), claim, answer=Guesser.meets, laws=[uniform], sizes=(size,),
+            budget=3,
+        )  # fmt: skip
+    assert len(met) == 12
+    assert not any(met)
+
+
 class HalfRight:
     """Always right in one half of the rows, always wrong in the other."""
 
@@ -158,7 +229,7 @@ def test_conformal_promises_by_group_pass(confidence):
     laws = ["six atoms", "imbalance 1:100"]
     audit = prudent.audit(model, laws=laws, sizes=(60,), budget=60)
     assert audit.verdict == "no violation found", str(audit)
-    assert len(audit.rows) == 2
+    assert len(audit.rows) == 4  # two groups under two laws
 
 
 # --- laws ---------------------------------------------------------------------------

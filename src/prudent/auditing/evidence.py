@@ -390,7 +390,8 @@ class Draw:
 
     The rate is exact, or counted on fresh rows. `first` violations were counted in the
     first `n_rows` rows, so that their share has the true rate as its mean; an exact
-    rate has no `n_rows`.
+    rate has no `n_rows`. `place` counts the promises of the model before this one that
+    differ from it in bound, subgroup or assumptions alone.
     """
 
     claim: Guarantee
@@ -399,6 +400,7 @@ class Draw:
     first: float
     is_beyond: bool
     seed: int = 0  # of the rows and of the model
+    place: int = 0
 
     @property
     def excess(self) -> float:

@@ -38,6 +38,9 @@ Claim = Guarantee | Callable[[Any], Guarantee | Iterable[Guarantee]] | None
 
 # Fresh rows on which a rate is counted, at once and where a doubt is left.
 FRESH_ROWS = (2_000, 18_000)
+# Streams of numbers beside (seed), which draws the rows of a fit; 1 and 2 are those of
+# the fresh rows.
+MODEL_STREAM = 3
 # How often one looks, and after how many refusals in a row nothing more is tried.
 LOOK_EVERY = 10
 MOST_REFUSED = 50
@@ -69,7 +72,7 @@ def audit(
     ----------
     factory : estimator or callable
         Unfitted estimator, cloned for each draw, or a function without arguments that
-        returns one. A `random_state` of None becomes the seed of the draw.
+        returns one. A `random_state` of None is set, anew for each draw.
     claim : Guarantee or callable, default=None
         What is promised by a method that has no `guarantees_`, or a function of the
         fitted model that says it. None: `guarantees_`.
@@ -270,14 +273,7 @@ class Trial:
     def _count(self, cell: Cell, draw: Draw, from_moments: bool) -> None:
         """Count a draw where it belongs."""
         claim = draw.claim
-        key = (
-            claim.quantity,
-            claim.scope,
-            claim.sense,
-            claim.confidence,
-            claim.average_over,
-            from_moments,
-        )
+        key = (*_kind(claim), draw.place, from_moments)
         if key not in cell.tallies:
             # The shares 1/(j (j + 1)) of all promises of a cell sum to at most 1.
             j = len(cell.tallies) + 1
@@ -325,8 +321,11 @@ class Trial:
         else:
             model = self.factory()
         if hasattr(model, "get_params") and hasattr(model, "set_params"):
+            # The seed itself would give a method the numbers that its rows are made of.
+            states = np.random.SeedSequence((seed, MODEL_STREAM))
+            own_seed = int(states.generate_state(1)[0])
             free = {
-                name: seed
+                name: own_seed
                 for name, value in model.get_params().items()
                 if value is None and name.rpartition("__")[2] == "random_state"
             }
@@ -384,7 +383,10 @@ class Trial:
             rows = X if rows_of_fit or law.truth is None else law.truth[0]
             return Answers(model, rows, self.answer, classes)
 
+        alike: Counter[Any] = Counter()  # promises of this model of the same kind
         for claim in self._claims(model):
+            place = alike[_kind(claim)]
+            alike[_kind(claim)] += 1
             if claim.quantity in NOT_A_RATE:
                 continue
             if not demands(claim) <= set(law.satisfies) and not self.on_request:
@@ -396,7 +398,18 @@ class Trial:
             else:
                 draw = counted_rate(claim, fresh, counting_error(claim))
             if draw is not None:
-                yield replace(draw, seed=seed)
+                yield replace(draw, seed=seed, place=place)
+
+
+def _kind(claim: Guarantee) -> tuple[Any, ...]:
+    """What promises of several fits share that are tested together."""
+    return (
+        claim.quantity,
+        claim.scope,
+        claim.sense,
+        claim.confidence,
+        claim.average_over,
+    )
 
 
 # --- the test of all promises together ------------------------------------------------
@@ -445,6 +458,8 @@ def _row(cell: Cell, tally: Tally, p_value: float, is_refuted: bool) -> AuditRow
     words = (
         claim.quantity if claim.scope is None else f"{claim.quantity}, {claim.scope}"
     )
+    if place := tally.draws[0].place:
+        words += f" ({place + 1})"
     if tally.from_moments:
         words += ", from moments"
     bound = float(tally.bounds.mean())
