@@ -116,7 +116,7 @@ def test_early_stops_and_holm_keep_the_level():
 
 
 class TwoBounds(BaseEstimator):
-    """Ordinary rows beyond a cut, with two promises that differ in their bound alone."""
+    """Alarms beyond the largest row, with promises that differ in their bound alone."""
 
     def fit(self, X):
         self.cut_ = X.max()

@@ -16,7 +16,7 @@ from scipy.stats import binom
 from prudent.certification import error_boundary
 from prudent.core.binomial import upper_limit
 from prudent.rules.boundary import crossing_probability
-from prudent.rules.make import SelectiveError
+from prudent.rules.make import SelectiveError, unproved_share
 from prudent.rules.rule import Terms
 from prudent.rules.scores import AnswerScores
 
@@ -285,6 +285,17 @@ def test_share_of_distinct_scores(share, answered, proved):
     rule = rows.share_rule(share)
     assert rule.record["answered"] == answered
     assert (len(rule.guarantees) == 2) == proved
+
+
+def test_a_share_of_one_is_proved_by_no_rows_where_an_error_limits_the_answers():
+    rows = selective(np.arange(2000.0), np.arange(2000) < 1200)
+    alone = rows.share_rule(1.0)
+    assert alone.record["answered"] == 2000
+    assert unproved_share(alone, 1.0, alone=True) is None
+    both = rows.rule(0.05, 1.0)
+    assert 0 < both.record["answered"] < 2000
+    said = "no number of held-out rows proves a share of 1"
+    assert unproved_share(both, 1.0, alone=False) == said
 
 
 def test_share_leaves_ties_unanswered_and_unproved():

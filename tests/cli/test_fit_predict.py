@@ -234,6 +234,31 @@ def test_rows_that_suffice_for_a_confidence_are_counted_as_they_are_held_out(
     assert load(path).guarantees_[0].evidence["calibration rows"] == 29
 
 
+def test_rows_that_suffice_for_a_confidence_are_groups_where_groups_count(
+    prudent, table_file, tmp_path
+):
+    """60 patients of each class do not suffice, with one row each or with ten."""
+    rng = np.random.default_rng(0)
+    patients = np.repeat(np.arange(120), 10)
+    a = 4 * (patients % 2) + rng.normal(size=1200)
+    lines = [f"{x:.4f},{p},{'uv'[p % 2]}" for x, p in zip(a, patients, strict=True)]
+    path = table_file("a,patient,y\n" + "\n".join(lines) + "\n")
+    model = tmp_path / "m.prudent"
+    given = (
+        *("fit", path, "--target", "y", "--groups", "patient", "--method", "lda"),
+        *("--promise", "coverage >= 90% in every class", "-o", model),
+    )
+    found = prudent(*given)
+    assert "the promise is on average over training samples" in found.err
+    assert "needs 234 groups of class 'u', and there are 60" in found.err
+    sets = load(model).predict_set(pa.table({"a": [0.0]}).to_pandas())
+    assert sets.sum() == 1
+    refused = prudent(*given, "--confidence", "0.95")
+    assert refused.code == 6
+    assert "groups of class 'u', and there are 60. Ask for" in refused.err
+    assert "give more groups" in refused.err
+
+
 def test_confidence_is_never_ignored(prudent, tmp_path):
     path = tmp_path / "model.prudent"
     fit = ("fit", "iris", "--method", "lda", "-o", path)

@@ -52,10 +52,11 @@ class SelectiveClassifier(HeldOutClassifier):
         Largest share of wrong ones among future answers, in (0, 1).
     answered_share : float or None, default=None
         Share of the rows to answer, in (0, 1]. With `error_rate` it is promised too,
-        where the held-out rows prove it. Without (None) as few rows are answered as
-        prove the share, and `guarantees_` states it and the error rate among them;
-        where no number of held-out rows proves it, at most that share is answered and
-        not promised.
+        where the held-out rows prove it; a share of 1 is proved by no rows. Without
+        (None) as few rows are answered as prove the share, and `guarantees_` states it
+        and the error rate among them; where scores tie at the cut, fewer are answered,
+        and where no number of held-out rows proves the share, at most that share is:
+        then it is not promised.
     confidence : float, default=0.95
         Probability over the held-out rows that the promise is true, in (0, 1).
     scoring : {"max_probability", "margin"} or callable, default="max_probability"

@@ -337,7 +337,8 @@ def _promising(
     if wish.kind == "coverage" and among > 1 and wish.confidence is None:
         wish = wish.confident(CONFIDENCE)
     if wish.kind == "coverage" and not average:
-        wish = _about_the_model(wish, cells, among)
+        unit = "rows" if groups is None else "groups"
+        wish = _about_the_model(wish, cells, among, unit)
     wrapped = promising(
         estimator,
         wish,
@@ -375,10 +376,24 @@ def _promising(
 
 
 def _cells(wish: Wish, training: TrainingData) -> dict[str, int]:
-    """Rows of each part that gets the promise: a class, a subgroup, both, or all."""
+    """Rows of each part that gets the promise: a class, a subgroup, both, or all.
+
+    Of rows that belong together one counts, drawn at random: the groups that it is
+    drawn from on average.
+    """
     import numpy as np
 
     assert training.y is not None
+    chances = np.ones(len(training.y))
+    if training.groups is not None:
+        _, group, n_rows = np.unique(
+            training.groups, return_inverse=True, return_counts=True
+        )
+        chances = 1 / n_rows[group]
+
+    def counted(rows: Any) -> int:
+        return int(chances[rows].sum() + 1e-9)
+
     labels: dict[str, Any] = {"": np.ones(len(training.y), dtype=bool)}
     if wish.by_class:
         labels = {
@@ -386,20 +401,22 @@ def _cells(wish: Wish, training: TrainingData) -> dict[str, int]:
             for label in np.unique(training.y).tolist()
         }
     if not wish.subgroups:
-        return {name: int(rows.sum()) for name, rows in labels.items()}
+        return {name: counted(rows) for name, rows in labels.items()}
     inside = memberships(wish.subgroups, training.frame)
     return {
-        f"{label} with {name}": int((rows & members).sum())
+        f"{label} with {name}": counted(rows & members)
         for name, members in zip(inside.names, inside.members.T, strict=True)
         for label, rows in labels.items()
     }
 
 
-def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
+def _about_the_model(
+    wish: Wish, cells: Mapping[str, int], among: int, unit: str
+) -> Wish:
     """A coverage with confidence, where the rows allow or it was asked for, aloud.
 
-    `cells` are the rows of each part that gets the promise. A subgroup that is too
-    small for any promise gets every label, and has no say in this.
+    `cells` are the rows, or groups (`unit`), of each part that gets the promise. A
+    subgroup that is too small for any promise gets every label, and has no say in this.
     """
     from prudent.core.binomial import fewest_rows
     from prudent.core.rows import fewest_to_hold_out
@@ -416,7 +433,7 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
     n_rows = large[rarest]
     needs = (
         f"about this very model with confidence {certain.confidence:g}"
-        f"{_at_once(certain)} needs {{}} rows{rarest}, and there are "
+        f"{_at_once(certain)} needs {{}} {unit}{rarest}, and there are "
         f"{thousands(n_rows)}"
     )
     # Of a part a share is held out in the mean, of all rows by count.
@@ -427,7 +444,7 @@ def _about_the_model(wish: Wish, cells: Mapping[str, int], among: int) -> Wish:
         needed = thousands(enough)
         raise CommandError(
             f"{wish.text!r} {needs.format(needed)}. Ask for a lower --confidence, give "
-            "more rows, or promise it on --average",
+            f"more {unit}, or promise it on --average",
             ExitCode.LIMIT,
         )
     if not wish.confidence and SPLIT_SHARE * n_rows < ENOUGH * least:

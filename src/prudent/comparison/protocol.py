@@ -450,6 +450,7 @@ def _described(rows: LabelledRows, notes: tuple[str, ...], order: str) -> Data:
         features=rows.features,
         classes=tuple(map(str, rows.classes.tolist())),
         class_counts=tuple(rows.counts.tolist()),
+        subgroup_counts=ranked.subgroup_counts(rows),
         constant_features=(*rows.constant, *constant_columns(rows)),
         notes=notes,
         order=order,
@@ -472,7 +473,9 @@ def _run(
             name: ranked.gains(evaluation, task) for name, evaluation in done.items()
         }
         items = [evaluation.items for evaluation in done.values()]
-        in_order = ranked.in_order(ranked.at_one_level(rows), gained)
+        in_order = ranked.in_order(
+            ranked.at_one_level(rows, data.subgroup_counts), gained
+        )
         return Comparison(
             data=data,
             settings=replace(task.settings, peak_memory=_peak_memory()),

@@ -386,7 +386,7 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
     counts = np.bincount(task.rows.codes[rows], minlength=len(labels))
     if task.rows.inside is not None and not is_in_sets(wish, len(labels)):
         # One subgroup that lacks rows of a class is enough.
-        counts = rows_of_parts(task, rows).min(axis=0)
+        counts = rows_of_parts(task.rows, rows).min(axis=0)
     named = [labels.index(g.scope) for g in wish.guarantees if g.scope in labels]
     fewest = {
         k: fewest_held_out(wish, task.n_methods, labels[k], task.n_subgroups)
@@ -395,11 +395,11 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
     return tuple(k for k in named if counts[k] < fewest[k])
 
 
-def rows_of_parts(task: Task, rows: IntArray) -> IntArray:
-    """How many of some rows are of each subgroup and class, (G, K)."""
-    inside, codes = task.rows.inside, task.rows.codes[rows]
+def rows_of_parts(table: LabelledRows, rows: IntArray) -> IntArray:
+    """How many of some rows of a table are of each subgroup and class, (G, K)."""
+    inside, codes = table.inside, table.codes[rows]
     assert inside is not None
-    n_classes = len(task.rows.classes)
+    n_classes = len(table.classes)
     members = inside.members[rows].T
     return np.array([np.bincount(codes[own], minlength=n_classes) for own in members])
 

@@ -352,15 +352,16 @@ COUNTED: Mapping[str, Callable[[Tally], tuple[IntArray, IntArray]]] = {
 
 def verdict(
     promises: Sequence[PromiseCheck],
-    class_shares: NDArray[np.float64],
+    class_shares: Mapping[str | None, FloatArray],
     *,
     decides: bool = True,
     has_share: bool = True,
 ) -> Kept | None:
     """One verdict on all promises of a method, None without any.
 
-    `class_shares` are of the rows; `decides` says whether anything is answered,
-    `has_share` whether the share asked for is among the promises.
+    `class_shares` (K,) are those of all rows (None), and of every subgroup by its name;
+    `decides` says whether anything is answered, `has_share` whether the share asked for
+    is among the promises.
     """
     if not promises:
         return None
@@ -377,21 +378,22 @@ def verdict(
 
 
 def is_vacuous(
-    promises: Sequence[Guarantee], class_shares: NDArray[np.float64]
+    promises: Sequence[Guarantee], class_shares: Mapping[str | None, FloatArray]
 ) -> bool:
     """Whether always answering the most frequent class could promise as much.
 
     It errs in one minus the share of that class, and in all rows of every other
     class: on average over the K classes in 1 - 1/K of the rows. A promise about
     every class is compared with that mean; one about some classes only, or about
-    alarms, says nothing where its bound is 1. Promises by subgroup say something where
-    those of one subgroup do.
+    alarms, says nothing where its bound is 1. Promises by subgroup, in which the class
+    that is most frequent in all rows has its own share, say something where those of
+    one subgroup do.
     """
-    subgroups = {promise.subgroup for promise in promises}
-    if len(subgroups) > 1:
+    names = {promise.subgroup for promise in promises}
+    if len(names) > 1:
         return all(
             is_vacuous([p for p in promises if p.subgroup == name], class_shares)
-            for name in subgroups
+            for name in names
         )
     overall: list[float] = []
     by_class: list[float] = []
@@ -403,12 +405,14 @@ def is_vacuous(
             others.append(promise.allowed)
         else:
             (overall if promise.scope is None else by_class).append(promise.allowed)
-    n_classes = len(class_shares)
+    all_rows = class_shares[None]
     tests = []
     if overall:
-        tests.append(min(overall) >= 1 - class_shares.max() - ROUNDING)
-    if len(by_class) == n_classes:
-        tests.append(float(np.mean(by_class)) >= 1 - 1 / n_classes - ROUNDING)
+        (name,) = names
+        share = class_shares.get(name, all_rows)[all_rows.argmax()]
+        tests.append(min(overall) >= 1 - share - ROUNDING)
+    if len(by_class) == len(all_rows):
+        tests.append(float(np.mean(by_class)) >= 1 - 1 / len(all_rows) - ROUNDING)
     elif by_class:
         tests.append(min(by_class) >= 1)
     if others:

@@ -106,6 +106,8 @@ class Data:
     features: tuple[str, ...]
     classes: tuple[str, ...]
     class_counts: tuple[int, ...]
+    # Rows of each class in every subgroup that the promise is about, by its name.
+    subgroup_counts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     constant_features: tuple[str, ...] = ()  # which every method ignores
     notes: tuple[str, ...] = ()  # what was done to it, what a reader should know
     # Whether its rows change with time, where folds go forward; else empty.

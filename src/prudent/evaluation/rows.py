@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from prudent.core.binomial import clopper_pearson
 from prudent.core.checks import PromiseCheck, check_promises, share_level
 from prudent.core.selection import holm
 from prudent.core.types import FloatArray, IntArray
+from prudent.estimator_tools.labelled_rows import LabelledRows
 from prudent.evaluation.evaluate import (
     Evaluation,
     FoldResult,
@@ -102,12 +104,24 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
     )
 
 
+def subgroup_counts(rows: LabelledRows) -> dict[str, tuple[int, ...]]:
+    """Rows of each class in every subgroup, by its name."""
+    if rows.inside is None:
+        return {}
+    counts = rows_of_parts(rows, np.arange(len(rows.y))).tolist()
+    return dict(zip(rows.inside.names, map(tuple, counts), strict=True))
+
+
 def _judged(
-    row: MethodRow, asked: Sequence[PromiseCheck], own: Sequence[PromiseCheck]
+    row: MethodRow,
+    asked: Sequence[PromiseCheck],
+    own: Sequence[PromiseCheck],
+    subgroup_counts: Mapping[str, Sequence[int]],
 ) -> MethodRow:
     """The row with these promises, and one verdict on each kind of them."""
-    rows = np.sum(row.confusion, axis=1)
-    shares = rows / rows.sum()
+    rows: dict[str | None, Any] = {None: np.sum(row.confusion, axis=1)}
+    rows.update(subgroup_counts)
+    shares = {name: np.divide(n, max(np.sum(n), 1)) for name, n in rows.items()}
     decides = row.sets is None or row.sets.undecided < 1
     promised = row.asked
     if promised is not None:
@@ -118,12 +132,18 @@ def _judged(
     return replace(row, asked=promised, own=tuple(own), own_kept=own_kept)
 
 
-def at_one_level(rows: Sequence[MethodRow]) -> list[MethodRow]:
-    """The rows of a table with verdicts that share one level over all of them."""
+def at_one_level(
+    rows: Sequence[MethodRow],
+    subgroup_counts: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> list[MethodRow]:
+    """The rows of a table with verdicts that share one level over all of them.
+
+    `subgroup_counts` are the rows of each class in every subgroup, by its name.
+    """
     items = [() if row.asked is None else row.asked.items for row in rows]
     shared = share_level([*items, *(row.own for row in rows)])
     return [
-        row if row.error is None else _judged(row, asked, own)
+        row if row.error is None else _judged(row, asked, own, subgroup_counts)
         for row, asked, own in zip(
             rows, shared[: len(rows)], shared[len(rows) :], strict=True
         )
@@ -379,7 +399,7 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
     needs = rows_needed(task.wish, task.rows.classes.tolist()[rarest], **asked_of)
     n_rows = int(counts[rarest])
     if inside is not None:  # of this class in the subgroup that has fewest
-        of_parts = rows_of_parts(task, np.arange(len(task.rows.y)))[:, rarest]
+        of_parts = rows_of_parts(task.rows, np.arange(len(task.rows.y)))[:, rarest]
         name = inside.names[int(of_parts.argmin())]
         needs = replace(needs, label=f"{needs.label} with {name}")
         n_rows = int(of_parts.min())

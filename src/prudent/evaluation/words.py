@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from prudent.certification.planning import queue_in_words, share_of_people
@@ -11,6 +12,7 @@ from prudent.core.assumptions import PLUG_IN
 from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import (
+    Data,
     Findings,
     Frontier,
     MethodRow,
@@ -282,12 +284,9 @@ def _none_useful(findings: Findings) -> str:
     """Why no method is recommended, and what can be had instead."""
     asked = _asked(findings)
     trivial = trivial_error(findings)
-    frequent, _ = _most_frequent(findings)
-    if trivial is not None and any(each.kept == NO_BETTER for each in asked):
-        why = (
-            f"This promise says nothing on this table: always answering {frequent} "
-            f"errs in {percent(trivial, 1)} of the rows."
-        )
+    frequent, error = _most_frequent(findings)
+    if any(each.kept == NO_BETTER for each in asked):
+        why = f"This promise says nothing on this table: {_always_does(findings)}."
     elif all(each.kept == "broken" for each in asked):
         why = "On this table every method breaks this promise."
     elif any(each.kept == "share not proved" for each in asked):
@@ -300,7 +299,7 @@ def _none_useful(findings: Findings) -> str:
             least = min(row.error for row in findings.ran if row.error is not None)
             why += (
                 f" Without any promise the least error is {percent(least, 1)}, and "
-                f"always answering {frequent} errs in {percent(trivial, 1)}: more rows "
+                f"always answering {frequent} errs in {percent(error, 1)}: more rows "
                 "or other columns may help."
             )
     else:
@@ -327,11 +326,8 @@ def _without_share(findings: Findings) -> str:
     """What can be had where no limit goes with the share of rows that was asked for."""
     trivial, curve = trivial_error(findings), findings.frontier
     if trivial is not None and curve is not None and curve.asked >= trivial:
-        frequent, _ = _most_frequent(findings)
-        return (
-            f"Always answering {frequent} errs in {percent(trivial, 1)} of the rows, "
-            "less than the limit."
-        )
+        does = _always_does(findings)
+        return f"{does[0].upper()}{does[1:]}, less than the limit."
     shares = {
         row.method: share_helped(row.asked)
         for row in findings.ran
@@ -736,12 +732,38 @@ def _best_at(curve: Frontier, places: list[int], in_folds: float) -> list[Reacha
 
 
 def trivial_error(findings: Findings) -> float | None:
-    """Error of always answering the most frequent class, if rows are promised about."""
+    """Error of always answering the most frequent class, if rows are promised about.
+
+    Where subgroups are promised, the largest of theirs.
+    """
     curve = findings.frontier
     if curve is None or not curve.about_rows:
         return None
-    _, error = _most_frequent(findings)
+    error, _ = _worst_of_most_frequent(findings.data)
     return error
+
+
+def _worst_of_most_frequent(data: Data) -> tuple[float, str]:
+    """Largest error of always answering the most frequent class, and of which rows."""
+    frequent = max(range(len(data.classes)), key=data.class_counts.__getitem__)
+    parts = {"": data.class_counts, **data.subgroup_counts}
+    errors = [
+        (1 - counts[frequent] / sum(counts), f" with {name}" if name else "")
+        for name, counts in parts.items()
+        if sum(counts)
+    ]
+    error, whose = max(errors, key=itemgetter(0))
+    return error, f"of the rows{whose}"
+
+
+def _always_does(findings: Findings) -> str:
+    """What always answering the most frequent class does of what is promised."""
+    frequent, _ = _most_frequent(findings)
+    curve = findings.frontier
+    if curve is None or not curve.about_rows:
+        return f"always answering {frequent} does as well on average over the classes"
+    error, whose = _worst_of_most_frequent(findings.data)
+    return f"always answering {frequent} errs in {percent(error, 1)} {whose}"
 
 
 def costs(findings: Findings) -> tuple[str, list[tuple[float, float]]] | None:

@@ -76,11 +76,14 @@ VERDICTS = (
     "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
     "which is what a tight promise looks like; all verdicts of the table share one "
     "level (Holm, 5 %). No better than always the most frequent class: that could "
-    "promise as much. Share not proved: of the rows held out too few are answered, or "
-    "too many flagged, to promise the share asked for. Methods are sorted by rows "
-    "decided rightly less rows decided wrongly, and told apart by an exact "
-    "paired test on rows, corrected over methods."
+    "promise as much (of a promise in every class: as much on average over the "
+    "classes). Share not proved: of the rows held out too few are answered, or "
+    "too many flagged, to promise the share asked for. Methods are sorted by {order}, "
+    "and told apart by an exact paired test on rows, corrected over methods."
 )
+# What methods are sorted by, by what was asked for.
+ORDER = "rows decided rightly less rows decided wrongly"
+ORDERS = {"none": "error", "others": "rows of the other classes answered rightly"}
 # Rows that are answered, in what was measured.
 DECIDED = "wrong when decided"
 # A bound on this share of the rows says nothing.
@@ -139,7 +142,8 @@ def _answer(findings: Findings) -> Section:
     folds = "folds forward in time" if findings.data.order else "stratified folds"
     note = (
         f"{' '.join(key(findings))} All figures are out of fold: {settings.n_folds} "
-        f"{folds}{repeats}, seed {settings.random_state}. {VERDICTS}"
+        f"{folds}{repeats}, seed {settings.random_state}. "
+        + VERDICTS.format(order=ORDERS.get(style(findings), ORDER))
     )
     return Section(
         "answer",

@@ -173,11 +173,14 @@ class SelectiveError:
 def unproved_share(rule: Rule, share: float, *, alone: bool) -> str | None:
     """Why a rule of answers does not promise the share asked for; None if it does.
 
-    The share was asked for `alone` or beside an error rate. One of 1 needs no promise.
+    The share was asked for `alone` or beside an error rate. One of 1 alone needs no
+    promise, because every row is answered.
     """
     quantities = {promise.quantity for promise in rule.guarantees}
-    if share == 1 or "answered share" in quantities:
+    if "answered share" in quantities or (alone and share == 1):
         return None
+    if share == 1:
+        return "no number of held-out rows proves a share of 1"
     made, answered = rule.calibration, int(rule.record["answered"])
     assert isinstance(made, SelectiveError)
     n, confidence = made.scores.n_rows, made.terms.each()
