@@ -64,6 +64,34 @@ def operator(prudent, tmp_path, monkeypatch):
 STATE = ("--state", "watch.json")
 
 
+def patients(name, seed, shift=0.0):
+    """A table of 60 patients, 20 rows each, all near the patient's own."""
+    rng = np.random.default_rng(seed)
+    own = np.repeat(rng.normal(size=60), 20) + shift
+    frame = named(own[:, None] + 0.05 * rng.normal(size=(1200, 2)))
+    frame["patient"] = np.repeat(np.arange(60), 20) + 100 * seed
+    frame.to_csv(name, index=False)
+    return name
+
+
+def test_drift_is_looked_for_in_one_row_of_each_group(operator):
+    """Twenty rows of one patient are one draw; as twenty they look like drift."""
+    given = ("--reference", patients("old.csv", 0), "--groups", "patient")
+    codes = [
+        operator.run(patients(f"{day}.csv", day), *given, target=False).code
+        for day in range(1, 9)
+    ]
+    assert codes == [0] * 8
+    found = operator.run("1.csv", *given[:2], target=False)  # what they would say
+    assert found.code == 8
+    shifted = patients("far.csv", 1, shift=3.0)
+    assert operator.run(shifted, *given, *STATE, target=False).code == 8
+    state = operator.state()
+    alarm_at = state["drift"]["alarm_at"]  # the k-th patient
+    assert state["drift"]["n"] == 60
+    assert 20 * (alarm_at - 1) < state["drift_row"] <= 20 * alarm_at
+
+
 def test_a_month_of_days(operator):
     operator.table("old.csv", 500, seed=0)
     outcome = operator.run(operator.table("day.csv"), *STATE, "--reference", "old.csv")

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import binom
 from sklearn.exceptions import NotFittedError
 
-from prudent import DriftMonitor
+from prudent import ConformalDetector, DriftMonitor
 from prudent._version import __version__
 from prudent.monitoring import broken_promises
 from prudent.monitoring.drift_monitor import Urns, group_cuts, tilts
+from prudent.rules.scores import Rounding
 
 CUTS = {
     108: [0, 1, 3, 7, 14, 27, 41, 54, 68, 82, 95, 102, 106, 108, 109],
@@ -195,6 +197,38 @@ def test_scores_of_a_detector():
     assert stored.update(new) == alone.update(new[:, 0]) == monitor.update(new)
     with pytest.raises(TypeError, match=r"^object keeps no calibration scores"):
         DriftMonitor.from_detector(object())
+
+
+def test_equal_rows_tie_however_many_a_detector_is_asked_at_once():
+    """Its scores differ in the last digit then, which is no drift."""
+    alarms, alone = 0, 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        X, new = rng.integers(0, 2, size=(2, 400, 3)).astype(float)
+        detector = ConformalDetector(method="split", random_state=seed).fit(X)
+        scores = np.concatenate([detector.calibrated_scores(row[None]) for row in new])
+        alone += (scores != detector.calibrated_scores(new)).sum()
+        monitor = DriftMonitor.from_detector(detector, random_state=seed)
+        state = monitor.to_dict()
+        together = monitor.update(new)
+        of_scores = DriftMonitor.from_dict(state).update(scores)
+        assert of_scores.e_value == together.e_value
+        alarms += of_scores.verdict == "drift"
+    assert alone > 0  # else there is nothing to see
+    assert binom.sf(alarms - 1, 60, 0.05) > 1e-3
+
+
+def test_scores_are_levelled_as_a_rule_takes_them_for_equal():
+    rounding = Rounding(1e-9)
+    scores = np.sort([0.0, 1e-16, 5e-10, 1.5e-9, 1.0, 1.0 + 1e-12, 2.0])
+    levels = rounding.levels(scores)
+    assert levels.tolist() == [0.0, 1.5e-9, 1.0, 2.0]
+    asked = np.array([-1e-12, 9e-10, 1.4e-9, 1.0 - 1e-12, 1.5, 2.0, 3.0, -np.inf])
+    expected = [0.0, 0.0, 1.5e-9, 1.0, 1.5, 2.0, 3.0, -np.inf]
+    assert rounding.at_levels(asked, levels).tolist() == expected
+    assert rounding.at_levels(scores, levels).tolist() == [0.0] * 3 + [
+        1.5e-9, 1.0, 1.0, 2.0
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def monitor(
     While promises hold, code 7 has probability at most --level over the life of the
     state; 1 - confidence is to be added for a promise with a confidence, the training
     sample included. Code 8 has at most --level without drift, for one score or
-    independent columns.
+    independent columns; of rows that belong together (--groups) one counts.
     """
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load(model, trusted)
@@ -119,7 +119,7 @@ def monitor(
         refuse_without_groups(model, loaded.last, groups)
     watching = _watch(model, loaded.estimator, state, stored, level, watch)
     if reference is not None:
-        _compare_with(watching, reference, reading, loaded, state)
+        _compare_with(watching, reference, reading, loaded, groups, state)
     if not watching.promises and watching.drift is None:
         raise CommandError(
             f"{model} makes no promise and holds no reference rows. Give --reference",
@@ -251,10 +251,11 @@ def _compare_with(
     reference: str,
     reading: options.Reading,
     loaded: LoadedModel | LoadedRule,
+    groups: str | None,
     path: Path | None,
 ) -> None:
     """Take the rows of --reference, unless the state holds them already."""
-    rows = _read(reference, None, reading, loaded)
+    rows = _read(reference, None, reading, loaded, groups)
     if watching.reference == rows.digest:
         return
     if watching.reference is not None:
@@ -268,7 +269,7 @@ def _compare_with(
             f"{path} compares with the calibration scores of the model. Leave "
             "--reference out, or start a new state."
         )
-    n_kept = watching.compare_with(rows.codes, rows.digest)
+    n_kept = watching.compare_with(rows.codes, rows.digest, rows.groups)
     n_rows = len(rows.codes)
     if n_kept < n_rows:
         note(f"{thousands(n_kept)} of {thousands(n_rows)} reference rows are drawn")
@@ -316,7 +317,7 @@ def _count(
     _note_unseen_subgroups(loaded, rows.name, X)
     start = watching.start_of(rows.features_digest, are_new=look)
     if look:
-        watching.see(X, rows.codes, start)
+        watching.see(X, rows.codes, start, rows.groups)
     elif drift and watching.drift is not None:
         text = f"{rows.name}: rows that were seen before, counted for their labels only"
         note(text, always=True)

@@ -95,6 +95,11 @@ class LoadedRule:
         return self
 
     @property
+    def rule_(self) -> Rule:
+        """The rule, by the name that it has in an estimator."""
+        return self.rule
+
+    @property
     def guarantees_(self) -> tuple[Any, ...]:
         """What the rule promises."""
         return self.rule.guarantees

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.cli.output import ExitCode
 from prudent.core.guarantee import ALARMS, Guarantee, needs_labels, violated_rows
+from prudent.core.rows import one_row_per_group
 from prudent.core.types import FloatArray
 from prudent.core.validation import plain
 from prudent.estimator_tools import counted_answers, rows_about
@@ -84,25 +85,43 @@ class Watch:
         """Of all coins: a function of the model."""
         return int(self.digest[:7], 16)
 
-    def compare_with(self, X: FloatArray, digest: str) -> int:
-        """Take reference rows; returns how many of them were drawn."""
-        rows = np.random.default_rng(self.seed).permutation(len(X))
+    def compare_with(
+        self, X: FloatArray, digest: str, groups: NDArray[Any] | None = None
+    ) -> int:
+        """Take reference rows, one of each group; returns how many were drawn."""
+        rows = np.random.default_rng(self.seed).permutation(self._apart(len(X), groups))
         kept = np.sort(rows[:MOST_REFERENCE_ROWS])
         self.drift = DriftMonitor(level=self.level, random_state=self.seed)
         self.drift.fit(for_ranks(X[kept]))
         self.reference = digest
         return len(kept)
 
-    def see(self, X: Any, codes: FloatArray, start: int = 0) -> None:
+    def see(
+        self,
+        X: Any,
+        codes: FloatArray,
+        start: int = 0,
+        groups: NDArray[Any] | None = None,
+    ) -> None:
         """Look for drift in new rows, as the model takes them or in numbers.
 
-        `start` rows of all runs came before them.
+        `start` rows of all runs came before them. Of rows that belong together one is
+        looked at: the others are no new draws, and would look like drift.
         """
         if self.drift is not None and len(codes):
+            rows = self._apart(len(codes), groups)
             own_scores, n_before = self.reference is None, self.drift.n_
-            self.drift.update(X if own_scores else for_ranks(codes))
+            seen = _safe_indexing(X, rows) if own_scores else for_ranks(codes[rows])
+            self.drift.update(seen)
             if self.drift.alarm_at_ is not None and self.drift_row is None:
-                self.drift_row = start + self.drift.alarm_at_ - n_before
+                row = rows[self.drift.alarm_at_ - n_before - 1]
+                self.drift_row = start + int(row) + 1
+
+    def _apart(self, n: int, groups: NDArray[Any] | None) -> NDArray[np.intp]:
+        """Positions of n rows, or of one row of each group, in their order."""
+        if groups is None:
+            return np.arange(n)
+        return np.sort(one_row_per_group(groups, np.random.RandomState(self.seed)))
 
     def count(
         self,

@@ -21,6 +21,7 @@ from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import closest
 from prudent.io.errors import listed, shown
 from prudent.io.table import MISSING_WORDS, is_number, words_or_null
+from prudent.rules.rule import Rule
 
 
 class TableColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -163,6 +164,12 @@ class TablePipeline(Pipeline):
     def guarantees_(self) -> Any:
         """Promises of the last step."""
         return self[-1].guarantees_
+
+    @property
+    def rule_(self) -> Rule:
+        """Rule of the last step."""
+        rule: Rule = self[-1].rule_
+        return rule
 
     @property
     def calibration_scores_(self) -> FloatArray:

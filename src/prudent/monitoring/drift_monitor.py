@@ -29,6 +29,7 @@ from prudent.monitoring.state import (
     check_format,
     number,
 )
+from prudent.rules.scores import EXACT, Rounding
 
 if TYPE_CHECKING:
     import pyarrow
@@ -136,6 +137,7 @@ class DriftMonitor(Watcher):
         self.random_state = random_state
         self._detector: Any = None
         self._watches_scores = False
+        self._rounding = EXACT
 
     def fit(self, reference: Any) -> Self:
         """Take the rows to compare with.
@@ -195,8 +197,15 @@ class DriftMonitor(Watcher):
                 "detector that is calibrated on held-out rows, or `fit` on reference "
                 "rows."
             )
+        # Equal rows may differ in the last digits of their scores, by how many rows
+        # the detector is asked at once: the coins are for them too.
+        calibration = getattr(getattr(detector, "rule_", None), "calibration", None)
+        kept = getattr(calibration, "scores", None)
+        rounding = Rounding(getattr(kept, "tolerance", 0.0))
+        scores = rounding.at_levels(scores, rounding.levels(np.sort(scores)))
         monitor = cls(level=level, random_state=random_state).fit(scores)
         monitor._detector, monitor._watches_scores = detector, True
+        monitor._rounding = rounding
         return monitor
 
     def update(self, X: Any) -> Self:
@@ -230,6 +239,9 @@ class DriftMonitor(Watcher):
             dtype=np.float64,
             ensure_min_samples=0,
         )
+        if self._rounding.tolerance:
+            levels = np.unique(urns.reference)
+            values = self._rounding.at_levels(values[:, 0], levels)[:, None]
         urns.rows(values, self._coins.random(values.shape), threshold=1 / self.level)
         return self
 
@@ -273,6 +285,7 @@ class DriftMonitor(Watcher):
             "level": self.level,
             "columns": None if names is None else names.tolist(),
             "scores": self._watches_scores,
+            "tolerance": self._rounding.tolerance,
             "n": int(rows),
             "e_value": number(e_value),
             "peak_e_value": number(peak),
@@ -307,6 +320,7 @@ class DriftMonitor(Watcher):
             names = np.array(state["columns"], dtype=object)
             monitor._columns.feature_names_in_ = names
         monitor._watches_scores = state["scores"]
+        monitor._rounding = Rounding(state["tolerance"])
         monitor._detector = detector if state["scores"] else None
         monitor._seed = state["seed"]
         monitor._start(np.ascontiguousarray(reference))

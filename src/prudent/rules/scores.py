@@ -55,6 +55,23 @@ class Rounding:
             within = within * (1 + sign * 1e-15)
         return np.where((scores >= 0) & (scores <= 1), within, moved)
 
+    def levels(self, scores: FloatArray) -> FloatArray:
+        """The smallest score of each run of sorted scores that are equal to it."""
+        ends = np.searchsorted(scores, self.raised(scores), side="right").tolist()
+        begins, place = [], 0
+        while place < len(scores):
+            begins.append(place)
+            place = ends[place]
+        return scores[begins]
+
+    def at_levels(self, scores: FloatArray, levels: FloatArray) -> FloatArray:
+        """Each score, or the level that it equals; of two the one that is not above."""
+        padded = np.concatenate([[-np.inf], levels, [np.inf]])
+        place = np.searchsorted(levels, scores, side="right")
+        below, above = padded[place], padded[place + 1]
+        near = np.where(self.lowered(above) <= scores, above, scores)
+        return np.where(scores <= self.raised(below), below, near)
+
 
 EXACT = Rounding(0.0)
 NUMBERS = Rounding(ROUNDING)
