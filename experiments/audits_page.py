@@ -117,7 +117,10 @@ NOTES = {
         "The default bound adds the largest log wealths of two halves of the rows, "
         "each found by itself; the theorem speaks of the largest of one walk."
     ),
-    "mapie-cross-lac": "Proved for cross-conformal sets is 1 - 2 alpha.",
+    "mapie-cross-lac": (
+        "Proved is 1 - 2 alpha, of sets with ``agg_scores='crossval'``; of these, "
+        "which are its default, nothing is."
+    ),
     "sklearn-one-class-svm": (
         "Counted are rows more than 1e-6 outside, with ``tol=1e-10``: the statement is "
         "about the exact optimum. By default ``predict`` also flags rows on the "

@@ -216,6 +216,18 @@ def test_folds_are_so_few_that_the_first_one_learns_from_several_times():
         BestClassifier(promise="error <= 30%").fit(X, y, time=np.arange(N) // 300)
 
 
+@pytest.mark.parametrize("n_times", [4, 6, 7, 8])
+@pytest.mark.parametrize("promise", ["error <= 30%", "missed yes <= 20%"])
+def test_a_method_that_holds_rows_out_itself_needs_no_second_time(n_times, promise):
+    """Of one time left to learn from, it holds rows out at random."""
+    X, y = rows()
+    given = {"promise": promise, "methods": ["conformal"], "best": False}
+    found = prudent.compare(
+        X, y, time=np.arange(N) * n_times // N, baselines=["logistic"], **given
+    )
+    assert [row.failure for row in found.rows] == [None, None]
+
+
 @pytest.mark.slow
 def test_true_promises_are_rarely_broken_by_forward_folds():
     n_tables, n_broken = 200, 0

@@ -101,10 +101,16 @@ def test_a_frozen_model_is_not_calibrated_on_its_own_rows_in_blocks():
     assert fit(wrapper, da.from_array(new, chunks=(CHUNKS, 4)), labels).guarantees_
 
 
-def test_copies_of_held_out_rows_are_told_as_by_a_fit_in_memory():
+@pytest.mark.parametrize(
+    "model",
+    [
+        CLASSIFIERS["conformal"],
+        RiskCalibratedClassifier(stopping="holdout", max_iter=2, random_state=0),
+    ],
+)
+def test_copies_of_held_out_rows_are_told_as_by_a_fit_in_memory(model):
     X, y = rows(200)
     X, y = np.tile(X, (3, 1)), np.tile(y, 3)
-    model = CLASSIFIERS["conformal"]
     with pytest.warns(PrudentWarning, match="stand among") as in_memory:
         clone(model).fit(X, y)
     with pytest.warns(PrudentWarning, match="stand among") as in_blocks:

@@ -24,7 +24,7 @@ from prudent.estimator_tools import (
     check_classes,
     class_decisions,
     decision_values,
-    fit_inside,
+    fit_learner,
     model_name,
     refuse_dask,
 )
@@ -141,7 +141,7 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
             self._refuse_unlearned(y)
-            self.estimator_ = fit_inside(clone(self.estimator), X, y, **given)
+            self.estimator_ = fit_learner(clone(self.estimator), X, y, **given)
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{type(self).__name__}: {model_name(self.estimator)} is no "

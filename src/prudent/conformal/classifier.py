@@ -40,7 +40,7 @@ from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     class_decisions,
-    fit_inside,
+    fit_learner,
     one_thread,
     probability_columns,
     refuse_dask,
@@ -912,7 +912,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
                 estimator = scoring_model(self)
             if (y == y[0]).all():
                 estimator, kind = DummyClassifier(strategy="prior"), "probability"
-            fitted = fit_inside(clone(estimator), X, y, **given)
+            fitted = fit_learner(clone(estimator), X, y, **given)
         if kind == "probability" and not hasattr(fitted, "predict_proba"):
             kind = "margin"  # known only now of one that chooses among several
         self.estimator_, self._labels = fitted, LabelScores(fitted, self.classes_, kind)

@@ -31,7 +31,7 @@ from prudent.conformal import ConformalClassifier, ConformalDetector
 from prudent.core.classes import check_two_classes
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block as LabelledBlock
-from prudent.core.rows import Rows, hold_out
+from prudent.core.rows import Rows, Split, hold_out
 from prudent.dask.blocks import (
     Block,
     DaskRows,
@@ -291,9 +291,7 @@ def _fit_held_out(
             estimator._fit_from(_moments(estimator, chunks, masks(fit, sizes)))
         else:
             estimator._fit_part(*sample(chunks, sizes, fit), random)
-    remembered = estimator._known_rows
-    if remembered is not None and remembered.holds_copies():
-        warn_of_copied_rows(name, keys, (fit, held_out))
+    _warn_of_copies(estimator, keys, (fit, held_out))
     parts = answers_of(chunks, sizes, held_out, estimator._scores)
     estimator.n_calibration_ = len(held_out)
     scores = parts[0] if len(parts) == 1 else estimator._merged(parts)
@@ -302,6 +300,12 @@ def _fit_held_out(
         ask = partial(answers_of, chunks, sizes, held_out, estimator._answered_wrong)
         estimator._warn_of_no_error(lambda: sum(ask()), stacklevel=5)
     return random
+
+
+def _warn_of_copies(estimator: Any, keys: NDArray[Any], split: Split) -> None:
+    remembered = estimator._known_rows
+    if remembered is not None and remembered.holds_copies():
+        warn_of_copied_rows(type(estimator).__name__, keys, split)
 
 
 def _keys_within(model: Any, X: Any, y: Any) -> list[Any]:
@@ -343,12 +347,12 @@ def fit_calibration(estimator: RiskCalibratedClassifier, chunks: DaskRows) -> No
     """Calibrate on blocks that are loaded once and stay in memory."""
     _check_settings(estimator)
     watch = watching(estimator, None, None)
-    reader, trials, sizes, classes = _read(estimator, chunks)
+    reader, trials, sizes, classes, keys = _read(estimator, chunks)
     estimator.n_features_in_ = chunks.n_features
     estimator._reader = reader
     seed, folds = drawn_seed(estimator), None
     if estimator.stopping == "holdout":
-        trials = _held_out_trials(estimator, trials, sizes, seed)
+        trials = _held_out_trials(estimator, trials, sizes, keys, seed)
     elif estimator.stopping == "cv":
         folds = _folds(estimator, trials, len(classes), seed, sum(sizes))
     settings, names = settings_of(estimator, len(classes)), classes.tolist()
@@ -374,8 +378,8 @@ def _check_settings(estimator: RiskCalibratedClassifier) -> None:
 
 def _read(
     estimator: RiskCalibratedClassifier, chunks: DaskRows
-) -> tuple[Reader, Rows, list[int], NDArray[Any]]:
-    """Reader, blocks as trials, their sizes, and the classes."""
+) -> tuple[Reader, Rows, list[int], NDArray[Any], NDArray[Any]]:
+    """Reader, blocks as trials, their sizes, the classes, and the keys of all rows."""
     worker = RiskCalibratedClassifier(family=estimator.family)
     worker.n_features_in_ = chunks.n_features
     if chunks.feature_names is not None and needs_frames(estimator):
@@ -385,18 +389,28 @@ def _read(
     classes = _classes(head[1] for head in heads if head)
     readers = [head[0] for head in heads if head]
     worker._reader = readers[0].merged(readers[1:])
-    remember_blocks(estimator, [head[3] for head in heads if head])
+    of_blocks = [head[3] for head in heads if head]
+    remember_blocks(estimator, of_blocks)
+    keys = np.concatenate([own for own, _ in of_blocks])
     sizes = [head[2] if head else 0 for head in heads]
     trials = blocks.transform(_trial, worker, classes)
-    return worker._reader, trials, sizes, classes
+    return worker._reader, trials, sizes, classes, keys
 
 
 def _held_out_trials(
-    estimator: RiskCalibratedClassifier, trials: Rows, sizes: Sequence[int], seed: int
+    estimator: RiskCalibratedClassifier,
+    trials: Rows,
+    sizes: Sequence[int],
+    keys: NDArray[Any],
+    seed: int,
 ) -> Rows:
-    """Trials with rows held out, and the levels that the others know."""
+    """Trials with rows held out, and the levels that the others know.
+
+    `keys` (n,) tell equal rows.
+    """
     random = np.random.RandomState(seed)
-    _, held_out = hold_out(sum(sizes), estimator.validation_fraction, random)
+    fit, held_out = hold_out(sum(sizes), estimator.validation_fraction, random)
+    _warn_of_copies(estimator, keys, (fit, held_out))
     trials = trials.transform(_held_apart, each=masks(held_out, sizes))
     levels = trials.map(Trial.seen_levels, estimator._reader.n_levels)
     seen = [np.any(parts, axis=0) for parts in zip(*levels, strict=True)]

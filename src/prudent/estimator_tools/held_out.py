@@ -335,6 +335,20 @@ def fit_inside(
     return estimator.fit(X, y, **options)
 
 
+def fit_learner(
+    estimator: Any, X: Any, y: Any, *, groups: Any = None, time: Any = None
+) -> Any:
+    """Fit what a promise is made around, whose own promise nobody asks for.
+
+    A wrapper among these holds rows out at random where times of one value put them in
+    no order.
+    """
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if time is not None and isinstance(last, HeldOutEstimator):
+        time = time if len(np.unique(time)) > 1 else None
+    return fit_inside(estimator, X, y, groups=groups, time=time)
+
+
 # --- rows that a model has seen -------------------------------------------------------
 
 

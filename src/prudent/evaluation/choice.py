@@ -29,7 +29,12 @@ from prudent.certification.held_out import class_scores
 from prudent.core.classes import log_odds_against, max_probability
 from prudent.core.order import forward_folds
 from prudent.core.types import FloatArray, IntArray
-from prudent.estimator_tools import check_classes, check_groups, check_times, fit_inside
+from prudent.estimator_tools import (
+    check_classes,
+    check_groups,
+    check_times,
+    fit_learner,
+)
 from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
 from prudent.evaluation.methods import Method, candidates
 from prudent.evaluation.promising import (
@@ -126,7 +131,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
             (method,) = (method for method in methods if method.name == name)
             model = self._new(method, y)
             try:
-                fit_inside(model, X, y, groups=groups, time=time)
+                fit_learner(model, X, y, groups=groups, time=time)
             except Exception as raised:
                 failed[name] = raised
                 order.remove(name)
