@@ -494,6 +494,18 @@ def test_soft_answers_depend_on_the_row_alone():
     assert {-1, 1} == set(batch)
 
 
+@pytest.mark.parametrize(("rows", "needed"), [(63, 20), (66, 20)])
+def test_soft_says_how_many_rows_it_takes_to_reject_anything(rows, needed):
+    """19 held-out rows leave 20 * 0.05 - 1 = 0 to reject with, up to rounding."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        detector = soft(false_alarm_rate=0.05).fit(normal_rows()[:rows])
+    told = [str(w.message) for w in caught if "nothing is rejected" in str(w.message)]
+    assert len(told) == (detector.n_calibration_ < needed)
+    assert (detector.rule_.scale > 0) == (detector.n_calibration_ >= needed)
+    assert all(f"(at least {needed} are needed)" in text for text in told)
+
+
 def test_soft_coins_differ_between_fits():
     rows = normal_rows(500, seed=1)
     answers = [
@@ -556,7 +568,7 @@ def test_one_row_is_too_few():
 @pytest.mark.parametrize(
     ("params", "needed"),
     [({}, 19), ({"confidence": 0.95}, 59),
-     ({"strategy": "soft", "divergence_bound": 0.0}, 19)],
+     ({"strategy": "soft", "divergence_bound": 0.0}, 20)],
 )  # fmt: skip
 def test_too_few_calibration_rows_reject_nothing_and_say_how_many(params, needed):
     with pytest.warns(PrudentWarning, match=f"at least {needed} are needed"):

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from calibration.rows import FAMILIES, overlapping_clouds
 from prudent import RiskCalibratedClassifier
 from prudent.calibration import DiagonalFamily, PriorStrengths
-from prudent.calibration.ascent import deal_folds
+from prudent.calibration.ascent import deal_folds, dealt_folds
 from prudent.exceptions import (
     DegenerateDataError,
     PrudentWarning,
@@ -238,6 +238,22 @@ def test_ties_do_not_depend_on_the_batch(family, costs):
         rows = np.concatenate([X, np.zeros((5, d)), rng.integers(-3, 4, (60, d))])
         one_by_one = np.concatenate([model.predict(row[None]) for row in rows])
         np.testing.assert_array_equal(model.predict(rows), one_by_one)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fold_that_takes_all_rows_of_a_class_does_not_decide(seed):
+    """Each of three groups holds rows of class 1, two of them class 0 as well."""
+    groups = np.repeat([0, 1, 2], [6, 6, 2])
+    y = np.array([0] * 5 + [1] + [0] * 5 + [1, 1, 1])
+    X = np.random.default_rng(seed).normal(size=(14, 2))
+    pairs = dealt_folds(X, y, 5, seed, groups)
+    assert all(set(y[fit]) == {0, 1} for fit, _ in pairs)
+    model = RiskCalibratedClassifier(family="diag", max_iter=4, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert model.fit(X, y, groups=groups).n_iter_ >= 0
+    everything = np.repeat([0, 1], 7)  # no fold can learn from both classes
+    assert dealt_folds(X, everything, 5, seed, everything) == []
 
 
 def test_groups_share_a_fold():

@@ -678,3 +678,35 @@ def test_every_objective_runs_its_plane_beside_a_constant_class(params):
     )
     assert model.class_worst_case_error_[1] == pytest.approx(0.1, rel=1e-6)
     assert model.predict([[5.0, 0.0]]) == 0
+
+
+def test_the_exact_bound_knows_a_class_that_never_wins_a_duel():
+    """Its mean is the mean of another, from which its score does not vary: it loses."""
+    X = np.array([-1, 1, -1, -1, 1, 1, 5, 7.0])[:, None]
+    y = np.array([0, 0, 1, 1, 1, 1, 2, 2])
+    model = MinimaxProbabilityClassifier(on_degenerate="warn", bound="exact")
+    with pytest.warns(PrudentWarning):
+        model.fit(X, y)
+    assert 0 not in model.predict(X)
+    np.testing.assert_allclose(model.class_worst_case_error_[:2], [1.0, 0.1])
+    assert model.worst_case_accuracy_ == 0
+    assert model.guarantees_[0].bound == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_exact_bound_lies_below_the_error_on_the_rows_of_the_fit(seed):
+    """The rows are a law with the moments used, also where means coincide."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 5, 3)
+    y = np.repeat([0, 1, 2], sizes)
+    X = rng.integers(-2, 3, size=(len(y), 1 + seed % 2)).astype(float)
+    model = MinimaxProbabilityClassifier(on_degenerate="warn", bound="exact")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.fit(X, y)
+        except DegenerateDataError:
+            return
+    wrong = model.predict(X) != y
+    for k, bound in enumerate(model.class_worst_case_error_):
+        assert wrong[y == k].mean() <= bound + 1e-9

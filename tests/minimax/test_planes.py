@@ -291,6 +291,21 @@ def test_best_intercept_of_fishers_direction_meets_a_search_and_bound_17(seed):
     assert alpha <= solve(means[1] - means[0], *covariances[::-1]).alpha + 1e-12
 
 
+@pytest.mark.parametrize(
+    ("means", "variances"),
+    [((0, 6), (0, 1)), ((0, 6), (1, 0)), ((1000, 1006), (1e-30, 1)), ((0, 6), (0, 0))],
+)
+def test_best_intercept_stands_beside_a_class_that_does_not_vary(means, variances):
+    """A plane through it would lose all of its rows, ties included."""
+    moments = ClassMoments.from_covariances(
+        [[m] for m in means], [[[v]] for v in variances], [50, 50]
+    )
+    b, alpha = best_intercept([1.0], moments)
+    spread = max(variances)
+    assert alpha == pytest.approx(36 / (36 + spread), abs=1e-8)
+    assert worst_case_error([1.0], b, moments).max() == pytest.approx(1 - alpha)
+
+
 def test_best_intercept_with_radii_makes_both_errors_equal():
     moments = ClassMoments.from_covariances(
         [[0.0, 0.0], [6.0, 1.0]], [np.eye(2), 4 * np.eye(2)], [50, 50]

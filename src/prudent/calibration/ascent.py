@@ -314,20 +314,23 @@ def dealt_folds(
 
     Equal rows, or those of a group, share a fold. There are `n_folds` at most, and as
     many as the class with the fewest distinct rows (groups) has of those; none if that
-    is one.
+    is one. A fold that takes all rows of a class, as groups of several classes can make
+    it, is left out.
     """
     if groups is None:
         units = group_equal_rows(keys, codes)
     else:
         units = np.unique(groups, return_inverse=True)[1]
-    n_units = [len(np.unique(units[codes == k])) for k in np.unique(codes)]
+    classes = np.unique(codes)
+    n_units = [len(np.unique(units[codes == k])) for k in classes]
     n_folds = min(n_folds, *n_units)
     if n_folds < 2:
         return []
     fold = deal_folds(units, codes, n_folds, np.random.RandomState(seed))
-    return [
+    pairs = [
         (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)
     ]
+    return [pair for pair in pairs if len(np.unique(codes[pair[0]])) == len(classes)]
 
 
 def group_equal_rows(keys: NDArray[np.generic], codes: IntArray) -> IntArray:

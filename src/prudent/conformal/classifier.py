@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone, is_outlier_detector
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
@@ -157,7 +157,9 @@ class ConformalEstimator(HeldOutEstimator):
         self.constant_features_ = np.empty(0, dtype=np.intp)
         if X is not None and self.estimator is None:
             self.constant_features_ = np.flatnonzero(np.ptp(X, axis=0) == 0)
-            warn_constant_features(self, self.constant_features_)
+            sees_them = self.method_ == FULL or is_outlier_detector(self)
+            unless = ", unless a new row differs there" if sees_them else ""
+            warn_constant_features(self, self.constant_features_, unless)
         if X is not None and self.method_ != SPLIT:
             remember_rows(self, X)
         random: np.random.RandomState = check_random_state(self.random_state)

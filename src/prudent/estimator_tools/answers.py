@@ -355,17 +355,21 @@ class RateMixin:
         confidence: float | None = None,
         *,
         held_out: bool = True,
+        fewest: int | None = None,
         stacklevel: int = 6,
     ) -> None:
-        """Warn that so many rows to rank by are too few for any cut at the rate."""
+        """Warn that so many rows to rank by are too few for any cut at the rate.
+
+        `fewest` would do; None: those of which one may lie beyond a cut.
+        """
         rate: float = self.false_alarm_rate  # type: ignore[attr-defined]
         rows, more = "rows", "give more rows"
         if held_out:
             rows, more = "held-out rows", "give more rows or a larger calibration_size"
+        fewest = fewest or fewest_rows(rate, confidence)
         warnings.warn(
             f"{type(self).__name__}: nothing is rejected, {n_rows} {rows} are too few "
-            f"for false_alarm_rate={rate:g}: {more} (at least "
-            f"{fewest_rows(rate, confidence)} are needed).",
+            f"for false_alarm_rate={rate:g}: {more} (at least {fewest} are needed).",
             PrudentWarning,
             stacklevel=stacklevel,
         )

@@ -93,15 +93,17 @@ def check_rows(estimator: Any, X: Any) -> NDArray[Any]:
     return validate_data(estimator, X, reset=False)
 
 
-def warn_constant_features(estimator: Any, features: NDArray[np.intp]) -> None:
-    """Say which features take one value in all rows and are ignored."""
+def warn_constant_features(
+    estimator: Any, features: NDArray[np.intp], unless: str = ""
+) -> None:
+    """Say which features take one value in all rows and are ignored, `unless` ..."""
     if len(features):
         names = getattr(estimator, "feature_names_in_", None)
         shown = [str(j) if names is None else repr(names[j]) for j in features[:5]]
         more = f" and {len(features) - 5} more" if len(features) > 5 else ""
         warnings.warn(
             f"{type(estimator).__name__}: feature(s) {', '.join(shown)}{more} "
-            "are constant over all rows and are ignored.",
+            f"are constant over all rows and are ignored{unless}.",
             PrudentWarning,
             stacklevel=2,
         )

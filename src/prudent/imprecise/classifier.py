@@ -56,8 +56,8 @@ class Answers:
         X : array-like of shape (n_samples, n_features)
         criterion : {"maximin", "maximax", "hurwicz"}, default=None
             None is the precise model: the most probable class, or the least
-            expected cost; of equals the first in `classes_`. The others weigh the
-            bounds of the expected cost.
+            expected cost; of equal numbers the first in `classes_`. The others weigh
+            the bounds of the expected cost.
         optimism : float, default=0.5
             In [0, 1]: share of the lower bound, for "hurwicz"; "maximin" is 0 and
             "maximax" 1.

@@ -17,6 +17,7 @@ from prudent.core.validation import shown
 from prudent.minimax.certificate import ClassMargin, Laws
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.learn import linear_promises
+from prudent.minimax.curve import TIE_SHIFT
 from prudent.minimax.radii import NO_RADII, given_radii
 
 
@@ -119,7 +120,8 @@ def best_intercept(
     intercept : float
         b = (k + nu_1) d_1 - w'm_1 with k = (w'(m_1 - m_0) - nu_0 d_0 - nu_1 d_1) /
         (d_0 + d_1) and d = sqrt(gamma w'(S + rho I) w): both classes are k standard
-        deviations and their mean radius away from the plane.
+        deviations and their mean radius away from the plane. Where d is 0 of a class,
+        the plane stands 1e-9 of the distance of the means beside it.
     alpha : float
         Accuracy in [0, 1] that both classes keep under every law, k^2 / (1 + k^2) less
         rounding (or more, under unimodal laws); 0 where k <= 0, as for every other
@@ -165,11 +167,22 @@ def best_intercept(
         intercept = (kappa + second.radius) * second.deviation - second.center
     else:
         intercept = -(first.center + second.center) / 2
-    errors = (
-        first.error(-intercept, -1.0, laws=laws),
-        second.error(-intercept, 1.0, laws=laws),
-    )
-    return intercept, float(1 - max(errors))
+
+    def larger_error(intercept: float) -> float:
+        return max(
+            first.error(-intercept, -1.0, laws=laws),
+            second.error(-intercept, 1.0, laws=laws),
+        )
+
+    # Where a class does not vary along the normal, the plane would run through it: it
+    # stands a little off, or as much as rounding asks.
+    away = [
+        max(TIE_SHIFT * gap, 4 * (each.doubt + each.rounding * abs(intercept)))
+        for each in (first, second)
+    ]
+    intercepts = (intercept, intercept - away[0], intercept + away[1])
+    best = min(intercepts, key=larger_error)
+    return best, float(1 - larger_error(best))
 
 
 def guarantees_of(

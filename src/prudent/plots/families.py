@@ -315,7 +315,7 @@ class SecurityCurveDisplay(Display):
         Miss rates for rising false-alarm rates.
     known : array-like of shape (n_events,), default=None
         Law of one intruder: the curve of the best test against it is drawn too, and
-        the gap to the soft curve is the price of not knowing the intruder.
+        the gap to the soft curve is the most that not knowing the intruder can cost.
 
     Attributes
     ----------

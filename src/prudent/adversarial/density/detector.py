@@ -27,7 +27,12 @@ from prudent._compat import (
     fit_context,
     validate_data,
 )
-from prudent.adversarial.density.learn import learn, play_on_density, soft_promise
+from prudent.adversarial.density.learn import (
+    fewest_to_scale,
+    learn,
+    play_on_density,
+    soft_promise,
+)
 from prudent.adversarial.density.model import GridReference, SoftRule
 from prudent.core.rows import Split, hold_out
 from prudent.core.types import FloatArray
@@ -283,7 +288,9 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         self.estimator_ = odds.classifier if isinstance(odds, LogOdds) else None
         varies = learned.density.standardisation.varies
         self.constant_features_ = np.flatnonzero(~varies)
-        warn_constant_features(self, self.constant_features_)
+        warn_constant_features(
+            self, self.constant_features_, ", unless a new row differs there"
+        )
         self.cell_size_ = learned.cell_size
 
     def _scores(self, X: Any, y: Any) -> tuple[CalibrationScores, int]:
@@ -379,15 +386,19 @@ class LowDensityRejector(RateMixin, OutlierMixin, HeldOutEstimator):
         )
 
     def _adopt(self, rule: Any) -> Self:
+        fewest = None
         if isinstance(rule, SoftRule):
             self.k_, self.threshold_, rejects = 0, np.nan, rule.scale > 0
+            fewest = fewest_to_scale(float(self.false_alarm_rate))
         else:
             self.k_, (self.threshold_,) = rule.record["rank"], rule.thresholds
             rejects = self.k_ > 0
         self.offset_ = self.threshold_
         if not rejects:
             confidence = rule.guarantees[0].confidence
-            self._say_nothing_is_rejected(self.n_calibration_, confidence)
+            self._say_nothing_is_rejected(
+                self.n_calibration_, confidence, fewest=fewest
+            )
         return super()._adopt(rule)
 
 

@@ -27,6 +27,7 @@ from prudent.core.types import FloatArray
 from prudent.rules.rule import Terms
 
 _SMALLEST = 1e-300  # probability of a cell
+_NO_BUDGET = 1e-12  # of a sum of rejection probabilities: what rounding leaves of 0
 _MAX_CENTRES = 1000
 _MOST_ROWS_FOR_KERNELS = 10_000  # more teach the classifier what no kernel says
 
@@ -150,10 +151,10 @@ def scale_to_rate(rejection: FloatArray, rate: float, largest: float) -> float:
     `rejection` (m,) are the r_i of the calibration rows. For exchangeable rows,
     rejecting a new one with probability min(1, t r) then raises false alarms at rate
     `rate` at most on average, because the sum rises with t and one row adds at most 1.
-    0 when (m + 1) rate < 1.
+    0 when (m + 1) rate <= 1.
     """
-    budget = (len(rejection) + 1) * rate * (1 + 4e-16) - 1
-    if budget <= 0:
+    budget = (len(rejection) + 1) * rate - 1
+    if budget <= _NO_BUDGET:
         return 0.0
     rising = np.sort(rejection[rejection > 0])
     if len(rising) <= budget:
@@ -162,6 +163,11 @@ def scale_to_rate(rejection: FloatArray, rate: float, largest: float) -> float:
     # the right j: the largest root of these lines.
     rest = np.cumsum(rising)[::-1]
     return min(largest, float(np.max((budget - np.arange(len(rest))) / rest)))
+
+
+def fewest_to_scale(rate: float) -> int:
+    """Fewest calibration rows m by which something is rejected: (m + 1) rate > 1."""
+    return math.floor(1 / rate + 1e-9)
 
 
 # --- promises: the rate of the randomised rule ----------------------------------------

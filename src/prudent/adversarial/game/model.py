@@ -572,7 +572,7 @@ class SecurityCurve:
 
         The likelihood ratio test of Neyman and Pearson, randomised at its edge. Where
         the intruder is one of those that the game answers, the soft curve lies above it
-        by the price of not knowing him.
+        by the most that not knowing him can cost.
 
         Parameters
         ----------

@@ -359,23 +359,31 @@ def exact_errors(
 ) -> FloatArray:
     """Tight worst-case probability that each class loses some duel, (K,).
 
-    Never above `union`, which is tight for two classes. Factor and additive radius
+    Never above `union`, which is tight for two classes and of a duel that is always
+    lost. Factor and additive radius
     enter through the largest covariance they allow.
     """
     errors = union.copy()
     if len(union) == 2:
         return errors
     for k, S in enumerate(classes.covariance):
-        normals, kappas, reach, blur = [], [], [], []
+        normals: list[FloatArray] = []
+        kappas: list[float] = []
+        reach: list[float] = []
+        blur: list[float] = []
         for duel in duels:
             if k not in duel.pair:
                 continue
             margin = duel.margins[duel.pair.index(k)]
-            if not margin.deviation > 0:
-                continue  # a constant score never crosses its plane
             side = -1.0 if duel.pair[0] == k else 1.0
+            kappa = margin.kappa(duel.offset, side)
+            if not margin.deviation > 0:
+                if kappa > 0:
+                    continue  # a constant score never crosses its plane
+                normals.clear()  # or lies beyond it: the duel is always lost
+                break
             normals.append(side * duel.normal / margin.deviation)
-            kappas.append(margin.kappa(duel.offset, side))
+            kappas.append(kappa)
             reach.append(margin.reach / margin.deviation)
             blur.append(margin.blur)
         if not normals:
