@@ -241,11 +241,12 @@ def test_scores_of_either_kind(estimator):
     assert np.mean(model.predict(X[Y == 0]) == 0) > 0.85
 
 
-def test_one_score_a_class_is_needed():
-    labels = np.arange(600) % 6
+@pytest.mark.parametrize(("n_classes", "n_pairs"), [(3, 3), (6, 15)])
+def test_one_score_a_class_is_needed(n_classes, n_pairs):
+    labels = np.arange(600) % n_classes
     rows = np.random.default_rng(0).normal(size=(600, 3)) + labels[:, None]
     model = FrozenEstimator(SVC(decision_function_shape="ovo").fit(rows, labels))
-    with pytest.raises(TypeError, match="15 columns for 6 classes"):
+    with pytest.raises(TypeError, match=f"{n_pairs} columns for {n_classes} classes"):
         NeymanPearsonClassifier(model, max_class_error={0: 0.1}).fit(rows, labels)
 
 

@@ -405,12 +405,15 @@ def test_bad_input(iris):
             ConformalClassifier(method=method).fit(X, y, groups=np.arange(75))
 
 
+@pytest.mark.parametrize(("n_classes", "n_pairs"), [(3, 3), (6, 15)])
 @pytest.mark.parametrize("method", ["split", "cross"])
-def test_one_score_a_class_is_needed(method):
-    labels = np.arange(600) % 6
+def test_one_score_a_class_is_needed(method, n_classes, n_pairs):
+    labels = np.arange(600) % n_classes
     rows = np.random.default_rng(0).normal(size=(600, 3)) + labels[:, None]
     model = ConformalClassifier(SVC(decision_function_shape="ovo"), method=method)
-    with pytest.raises(TypeError, match="SVC: .* 15 columns for 6 classes"):
+    with pytest.raises(
+        TypeError, match=f"SVC: .* {n_pairs} columns for {n_classes} classes"
+    ):
         model.fit(rows, labels)
 
 

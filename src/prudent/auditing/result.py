@@ -27,7 +27,8 @@ class AuditRow:
     size : int
         Training rows.
     claim : str
-        The promise in short.
+        The promise in short; the second one of a fit that differs from another in
+        bound, subgroup or assumptions alone ends in "(2)".
     claims : int
         Draws in which it was made.
     broken : int

@@ -120,12 +120,29 @@ def class_decisions(model: Any, X: Any) -> FloatArray:
     Raises TypeError for a model with a column for each pair of classes, as some have.
     """
     decision = decision_values(model, X)
-    if decision.ndim > 1 and decision.shape[1] != len(model.classes_):
+    if decision.ndim == 1:
+        return decision
+    n_classes, n_columns = len(model.classes_), decision.shape[1]
+    if n_columns != n_classes or (n_classes > 2 and _scores_pairs(model)):
         raise TypeError(
-            f"{model_name(model)}: `decision_function` gives {decision.shape[1]} "
-            f"columns for {len(model.classes_)} classes; one score a class is needed."
+            f"{model_name(model)}: `decision_function` gives {n_columns} columns for "
+            f"{n_classes} classes, not one for each; one score a class is needed."
         )
     return decision
+
+
+def _scores_pairs(model: Any) -> bool:
+    """Whether a model, or what answers inside it, scores pairs of classes.
+
+    Of three classes there are as many pairs as classes.
+    """
+    while True:
+        inner = model[-1] if isinstance(model, Pipeline) else delegate(model)
+        if isinstance(model, FrozenEstimator):
+            inner = model.estimator
+        if inner is None:
+            return getattr(model, "decision_function_shape", None) == "ovo"
+        model = inner
 
 
 def delegate(estimator: Any) -> Any | None:
