@@ -158,6 +158,67 @@ def test_promises_that_differ_in_their_bound_are_tested_apart():
     assert wrong.worst_case.claim.bound < audit.rows[0].mean_bound
 
 
+def test_promises_of_subgroups_are_told_apart_by_their_names():
+    """Each site has a promise where it looks good: pooled they would be too many."""
+    sites = Law("sites", lambda n, rng: (rng.integers(5, size=(n, 1)), np.zeros(n)))
+
+    class Sites(BaseEstimator):
+        def fit(self, X, y):
+            wrong = np.random.default_rng(int(1e6 * X.mean())).random(5) < 0.3
+            self.guarantees_ = tuple(
+                Guarantee(
+                    quantity="error rate", bound=0.1, sense="<=", confidence=0.5,
+                    subgroup=f"site={k}",
+                )
+                for k in np.flatnonzero(wrong)
+            )  # fmt: skip
+            return self
+
+        def predict(self, X):
+            return np.ones(len(X))  # wrong in every row
+
+        def is_about(self, guarantee, X):
+            return X[:, 0] == int(guarantee.subgroup[-1])
+
+    found = prudent.audit(Sites(), laws=[sites], sizes=(50,), budget=60)
+    assert {row.claim for row in found.rows} == {
+        f"error rate, site={k}" for k in range(5)
+    }
+    # Each is made, falsely, in 30 % of the fits, where 50 % may be false.
+    assert found.verdict == "no violation found"
+
+
+class OfTheRare(BaseEstimator):
+    """Always wrong, with a promise about a class of which few rows are drawn."""
+
+    def fit(self, X, y):
+        self.guarantees_ = (
+            Guarantee(
+                quantity="class error rate", bound=0.1, sense="<=", confidence=0.5,
+                scope=1,
+            ),
+        )  # fmt: skip
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), 2)
+
+
+def test_a_promise_about_rare_rows_is_counted_where_more_rows_hold_some():
+    """2000 rows hold none of the class in two of three draws, 20 000 do in all."""
+
+    def draw(n, rng):
+        y = (rng.random(n) < 5e-4).astype(int)
+        y[: min(1, n)] = 0
+        return rng.normal(size=(n, 1)), y
+
+    rare = Law("rare", draw)
+    found = prudent.audit(OfTheRare(), laws=[rare], sizes=(20,), budget=20)
+    (row,) = found.rows
+    assert row.claims == row.broken == 20
+    assert found.verdict == "broken"
+
+
 def test_the_model_does_not_draw_the_numbers_of_its_rows():
     """It draws as the law does, and finds none of its rows, old or fresh."""
     uniform = Law("uniform", lambda n, rng: (rng.uniform(size=(n, 1)), np.zeros(n)))

@@ -391,7 +391,7 @@ class Draw:
     The rate is exact, or counted on fresh rows. `first` violations were counted in the
     first `n_rows` rows, so that their share has the true rate as its mean; an exact
     rate has no `n_rows`. `place` counts the promises of the model before this one that
-    differ from it in bound, subgroup or assumptions alone.
+    differ from it in bound or assumptions alone.
     """
 
     claim: Guarantee
@@ -430,16 +430,16 @@ def counted_rate(
     calling a rate beyond the bound that is not.
     """
     allowed = claim.allowed
-    total = violated = 0
+    total = violated = n_rows = 0
     for stage in (0, 1):
         answers, y = draw(stage)
         inside, wrong = violations(claim, answers, y)
         total += int(inside.sum())
         violated += int((inside & wrong).sum())
-        if stage == 0:
-            n_rows, first = total, float(violated)
         if not total:
             continue
+        if not n_rows:
+            n_rows, first = total, float(violated)
         # Each look at half of the error; the limits are two-sided.
         lower, upper = clopper_pearson(violated, total, level=error)
         is_average = claim.average_over is not None

@@ -28,7 +28,7 @@ class AuditRow:
         Training rows.
     claim : str
         The promise in short; the second one of a fit that differs from another in
-        bound, subgroup or assumptions alone ends in "(2)".
+        bound or assumptions alone ends in "(2)".
     claims : int
         Draws in which it was made.
     broken : int

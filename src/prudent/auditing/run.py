@@ -38,8 +38,8 @@ Claim = Guarantee | Callable[[Any], Guarantee | Iterable[Guarantee]] | None
 
 # Fresh rows on which a rate is counted, at once and where a doubt is left.
 FRESH_ROWS = (2_000, 18_000)
-# Streams of numbers beside (seed), which draws the rows of a fit; 1 and 2 are those of
-# the fresh rows.
+# Of the model's own numbers, beside those of its rows (seed) and of the fresh rows
+# (seed, 1) and (seed, 2).
 MODEL_STREAM = 3
 # How often one looks, and after how many refusals in a row nothing more is tried.
 LOOK_EVERY = 10
@@ -322,7 +322,7 @@ class Trial:
             model = self.factory()
         if hasattr(model, "get_params") and hasattr(model, "set_params"):
             # The seed itself would give a method the numbers that its rows are made of.
-            states = np.random.SeedSequence((seed, MODEL_STREAM))
+            states = np.random.SeedSequence((seed, 0, MODEL_STREAM))
             own_seed = int(states.generate_state(1)[0])
             free = {
                 name: own_seed
@@ -409,6 +409,7 @@ def _kind(claim: Guarantee) -> tuple[Any, ...]:
         claim.sense,
         claim.confidence,
         claim.average_over,
+        claim.subgroup,
     )
 
 
@@ -458,6 +459,8 @@ def _row(cell: Cell, tally: Tally, p_value: float, is_refuted: bool) -> AuditRow
     words = (
         claim.quantity if claim.scope is None else f"{claim.quantity}, {claim.scope}"
     )
+    if claim.subgroup is not None:
+        words += f", {claim.subgroup}"
     if place := tally.draws[0].place:
         words += f" ({place + 1})"
     if tally.from_moments:

@@ -34,7 +34,7 @@ from prudent.conformal.ridge import MOST_ROWS
 from prudent.core.binomial import check_fraction
 from prudent.core.classes import check_two_classes, log_odds_against
 from prudent.core.guarantee import Guarantee
-from prudent.core.rows import keyed_uniform
+from prudent.core.rows import drawn_key, keyed_uniform
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
@@ -47,6 +47,7 @@ from prudent.estimator_tools import (
     remember_rows,
     warn_constant_features,
 )
+from prudent.estimator_tools.held_out import table_keys
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import Coverage, Rule, group_named
@@ -165,8 +166,13 @@ class ConformalEstimator(HeldOutEstimator):
         random: np.random.RandomState = check_random_state(self.random_state)
         return random
 
+    def _draw_key(self, X: Any, random: np.random.RandomState) -> None:
+        """The key of the coins, if these rows may have ties that are smoothed."""
+        smoothed = self.ties == "smoothed"
+        self._key = drawn_key(random, table_keys(X)[0]) if smoothed else b""
+
     def _coins(self, rows: Any) -> FloatArray:
-        """A uniform number for each row that depends on nothing but the row."""
+        """A uniform number for each row, of the rows of the fit and this row alone."""
         return keyed_uniform(bytes_of_rows(rows), self._key)
 
     def __sklearn_tags__(self) -> Any:
@@ -585,7 +591,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             self._fit_full(X, codes)
         else:
             self._fit_crossed(X, y, codes, random)
-        self._key = random.bytes(32)
+        self._draw_key(X, random)
         for name in ("_memberships", "_twin"):
             self.__dict__.pop(name, None)
         return self

@@ -204,7 +204,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
             self._fit_full(X)
         else:
             self._fit_held_out(X, None, random, groups)
-        self._key = random.bytes(32)
+        self._draw_key(X, random)
         return self
 
     def p_value(self, X: Any) -> FloatArray:

@@ -293,6 +293,15 @@ def keyed_uniform(
     return leading.astype(np.float64) * 2.0**-53
 
 
+def drawn_key(random: np.random.RandomState, rows: NDArray[Any]) -> bytes:
+    """Key of the coins of one fit, another one for other `rows`.
+
+    Many fits may have one seed. By the seed alone the coin of a common row would fall
+    in the same way in all of them, and a promise on average over fits be false.
+    """
+    return hashlib.blake2b(random.bytes(32) + rows.tobytes()).digest()
+
+
 # --- rows that come again -------------------------------------------------------------
 #
 # Equal rows are no misuse by themselves: draws from few possible values repeat. Two

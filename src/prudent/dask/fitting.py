@@ -31,7 +31,7 @@ from prudent.conformal import ConformalClassifier, ConformalDetector
 from prudent.core.classes import check_two_classes
 from prudent.core.moments import ClassMoments
 from prudent.core.rows import Block as LabelledBlock
-from prudent.core.rows import Rows, Split, hold_out
+from prudent.core.rows import Rows, Split, drawn_key, hold_out
 from prudent.dask.blocks import (
     Block,
     DaskRows,
@@ -197,7 +197,8 @@ def fit_conformal(
     random = _fit_held_out(estimator, chunks, sizes, keys)
     constant = getattr(estimator.estimator_, "constant_features_", ())
     estimator.constant_features_ = np.array(constant, dtype=np.intp)
-    estimator._key = random.bytes(32)
+    smoothed = estimator.ties == "smoothed"
+    estimator._key = drawn_key(random, keys) if smoothed else b""
 
 
 def _head(block: Block) -> tuple[Any, NDArray[Any] | None]:

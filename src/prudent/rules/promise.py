@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
 from prudent.core.guarantee import Guarantee
-from prudent.core.rows import log_evidence, one_row_per_group
+from prudent.core.rows import drawn_key, log_evidence, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import (
     check_group_cells,
@@ -243,7 +243,8 @@ class ScoreTable:
             check_fraction("confidence", confidence)
         wishes = self._wishes(promises, confidence)
         n_certain = max(sum(wish.confidence is not None for wish in wishes), among)
-        key = {"id": "id", "key": self.random.bytes(32).hex()} if self.smoothed else {}
+        drawn = drawn_key(self.random, self.scores)
+        key = {"id": "id", "key": drawn.hex()} if self.smoothed else {}
         rules = []
         for wish in wishes:
             terms = Terms(

@@ -23,6 +23,7 @@ from prudent.adversarial.game.laws import Divergence
 from prudent.adversarial.game.solver import group_events, solve_game, split_levels
 from prudent.core.assumptions import Assumption
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import drawn_key, keyed_uniform
 from prudent.core.types import FloatArray
 from prudent.rules.rule import Terms
 
@@ -70,7 +71,8 @@ def learn(
     density = _learn_density(
         rows, fit_classifier, reference, random, with_kernels=with_kernels
     )
-    key, coin = random.bytes(32), float(random.uniform())
+    key = drawn_key(random, rows)
+    (coin,) = keyed_uniform([b"rank"], key)
     cell_size = kernel_width(len(rows), density.standardisation.n_varying)
     if isinstance(density.reference, GridReference):
         cell_size = density.reference.size
@@ -79,7 +81,7 @@ def learn(
         fit_scores=np.sort(density.score(rows)) if is_soft else None,
         cell_size=cell_size,
         key=key,
-        coin=coin,
+        coin=float(coin),
     )
 
 
