@@ -29,7 +29,7 @@ from prudent import (
     certify_thresholds,
 )
 from prudent.core.binomial import clopper_pearson, simultaneous_limits
-from prudent.exceptions import InfeasibleError
+from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.bands import false_alarm_bands
 from prudent.rules.rule import Terms
 
@@ -366,6 +366,10 @@ class TestWrappers:
         assert pickle.loads(pickle.dumps(looser)).threshold_ == 0.6
         with pytest.raises(ValueError, match="NaN"):
             wrapper.with_threshold(np.nan)
+        # What it says of a threshold that nothing exceeds is about this threshold.
+        with pytest.warns(PrudentWarning, match=r"threshold=inf answers none of \d+"):
+            none = wrapper.with_threshold(np.inf)
+        assert len(none.guarantees_) == 2
 
     def test_neyman_pearson(self):
         wrapper = NeymanPearsonClassifier(

@@ -168,7 +168,14 @@ def test_rows_held_out_for_capacities():
         math.log(1 - math.sqrt(0.95)) / math.log(0.96)
     )
     both = parse_promise("error <= 5% and answered >= 96%")
-    assert fewest_held_out(both, 1) == math.ceil(math.log(0.025) / math.log(0.95))
+    assert fewest_held_out(both, 1) == math.ceil(math.log(0.025) / math.log(0.96))
+    easy = parse_promise("error <= 5% and answered >= 50%")
+    assert fewest_held_out(easy, 1) == math.ceil(math.log(0.025) / math.log(0.95))
+    flagged = parse_promise("missed a <= 5% and flagged <= 2%", ["a", "b"])
+    assert fewest_held_out(flagged, 1, "a") == math.ceil(
+        math.log(0.025) / math.log(0.95)
+    )
+    assert fewest_held_out(flagged, 1) == math.ceil(math.log(0.025) / math.log(0.98))
 
 
 def test_labels_may_be_numbers():

@@ -408,6 +408,8 @@ class SelectiveClassifier(HeldOutClassifier):
     def _lacking(self, rule: Rule) -> str | None:
         """What the held-out rows do not prove of what was asked for; None: nothing."""
         n = self.n_calibration_
+        if self.n_answered_ == 0 and rule.guarantees:  # of a threshold that was chosen
+            return f"threshold={self.threshold_:g} answers none of {n} held-out rows."
         if self.error_rate is None and self.n_answered_ == 0:
             return (
                 f"`answered_share={self.answered_share:g}` answers none of {n} "

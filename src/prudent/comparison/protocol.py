@@ -805,6 +805,9 @@ def _nearest(task: Task) -> str | None:
         for level in sorted(weaker, key=lambda q: abs(q - asked))
         if level != asked
     ]
+    if wish.capacity is not None:
+        alone = replace(wish, capacity=None).at(asked)
+        texts.insert(0, (alone, wish.confidence))
     if task.rows.inside is None:
         most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
         levels = [level for level in SETS_INSTEAD if level <= most]

@@ -392,7 +392,10 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
         k: fewest_held_out(wish, task.n_methods, labels[k], task.n_subgroups)
         for k in named
     }
-    return tuple(k for k in named if counts[k] < fewest[k])
+    few = tuple(k for k in named if counts[k] < fewest[k])
+    if wish.capacity is not None and len(rows) < fewest_held_out(wish, task.n_methods):
+        return few or (-1,)
+    return few
 
 
 def rows_of_parts(table: LabelledRows, rows: IntArray) -> IntArray:

@@ -155,14 +155,18 @@ def fewest_held_out(
 ) -> int:
     """Held-out rows without which nothing can be promised, of a class that is named.
 
-    Without a `label` those of the least limit; with subgroups those of each of them.
+    Without a `label` those of the least limit, that of a share of all rows among them;
+    with subgroups those of each of them.
     """
     allowed = rounded(wish.allowed)
     if label is not None and wish.kind == "missed":
         allowed = next(g.bound for g in wish.guarantees if g.scope == label)
     if wish.kind == "coverage" and wish.confidence is None:
         return fewest_rows(allowed)
-    return fewest_rows(allowed, each_confidence(wish, n_methods, n_subgroups))
+    each = each_confidence(wish, n_methods, n_subgroups)
+    if label is None and wish.capacity is not None:
+        allowed = min(allowed, wish.capacity.allowed)
+    return fewest_rows(rounded(allowed), each)
 
 
 def held_out_share(wish: Wish) -> float:
