@@ -559,9 +559,18 @@ def test_null_direction_of_given_moments_is_a_proof():
 
 
 def test_overlapping_uncertainty_sets_are_said():
-    with pytest.warns(PrudentWarning, match="uncertainty sets of two classes overlap"):
+    with pytest.warns(PrudentWarning, match="at least one class is 1"):
         model = reference(mean_radius=2)
     assert model.worst_case_error_ == 1
+
+
+def test_a_mean_on_the_wrong_side_leaves_the_promise_of_the_other_class():
+    costs = [[0, 1e6], [1, 0]]
+    with pytest.warns(PrudentWarning, match="at least one class is 1"):
+        model = reference(mean_radius=0.3, objective="cost", costs=costs)
+    low, high = (promise.bound for promise in model.guarantees_)
+    assert low < 0.5
+    assert high == 1
 
 
 def test_class_of_one_row_is_legal():

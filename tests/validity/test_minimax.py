@@ -39,7 +39,7 @@ def true_worst_case_accuracy(model, means, covariances):
     return 1 - errors.max()
 
 
-@pytest.mark.filterwarnings("ignore:.*uncertainty sets of two classes overlap")
+@pytest.mark.filterwarnings("ignore:.*worst-case error of at least one class is 1")
 @pytest.mark.parametrize("n_rows", [50, 500])
 @pytest.mark.parametrize("n_features", [2, 10])
 @pytest.mark.parametrize("law", ["normal", "t5"])

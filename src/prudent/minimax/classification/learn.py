@@ -667,8 +667,9 @@ def weak_promises(
     least = min(duel.kappa for duel in duels)
     if least < 0:
         yield (
-            f"the uncertainty sets of two classes overlap (kappa {least:.3g}), so no "
-            "accuracy is promised: reduce the radii or collect more rows."
+            "within its radii the mean of a class may lie on the wrong side of a plane "
+            f"(kappa {least:.3g}), so the worst-case error of at least one class is 1: "
+            "reduce the radii or collect more rows."
         )
     if trivial is not None and trivial > accuracy:
         yield (
