@@ -280,8 +280,13 @@ def test_least_favourable_refuses_unknown_labels_and_hopeless_classes():
         model = MinimaxProbabilityClassifier.from_moments(
             MEANS, np.zeros((2, 2, 2)), [1, 1]
         )
-    with pytest.raises(ValueError, match="no law attains the bound"):
+    with pytest.raises(ValueError, match="no rows are drawn where the bound is 0 or 1"):
         model.least_favourable(0, 10)
+    with pytest.warns(PrudentWarning, match="at least one class is 1"):
+        beyond = reference(mean_radius=5)
+    assert beyond.class_worst_case_error_[0] == 1
+    with pytest.raises(ValueError, match="no rows are drawn where the bound is 0 or 1"):
+        beyond.least_favourable(0, 10)
 
 
 def test_fit_equals_fit_from_its_moments():

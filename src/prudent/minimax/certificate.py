@@ -371,16 +371,18 @@ def least_favourable_rows(
     unimodal ones it is a value, the mode, or uniform from there to L on: the mode lies
     1 / k on the own side, or just beyond the plane where k^2 < 5/3, and L is
     3 (1 + k^2) / (2 k) towards the other side. `positive` is the class with a'z >= b;
-    it must vary along the normal, and its mean lie strictly on its side.
+    it must vary along the normal, and its mean lie strictly on its side. Elsewhere
+    there is nothing to draw: the bound is 1 if the mean does not lie there, else, of a
+    class that does not vary along the normal, 0.
     Marshall and Olkin (1960), Annals of Mathematical Statistics 31.
     """
     deviation = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
     ahead = (float(normal @ mean) - offset) * (1 if positive else -1)
     if not deviation > 0 or not ahead > 0:
         raise ValueError(
-            "no law attains the bound: the class must vary along the normal and have "
-            f"its mean on its own side, got deviation {deviation:.3g} and distance "
-            f"{ahead:.3g}."
+            "no rows are drawn where the bound is 0 or 1: the class must vary along "
+            "the normal and have its mean on its own side, got deviation "
+            f"{deviation:.3g} and distance {ahead:.3g}."
         )
     kappa = ahead / deviation
     v = covariance @ normal / deviation

@@ -530,8 +530,9 @@ default="empirical"
         Raises
         ------
         ValueError
-            For an unknown label, more than two classes, or a class that no law makes
-            err.
+            For an unknown label, more than two classes, or a class whose bound is 1,
+            as its mean may lie on the wrong side, or 0 but for rounding, as it does
+            not vary along the normal.
         """
         self._check_two_classes("least_favourable")
         where: NDArray[np.intp] = np.flatnonzero(self.classes_ == class_label)
