@@ -157,6 +157,14 @@ def test_a_class_of_one_row_is_promised_nothing():
     assert [p.scope for p in guarantees_of(model, moments)] == [0, 1]
 
 
+def test_only_moments_known_to_be_given_promise_of_a_class_that_does_not_vary():
+    model = MinimaxProbabilityClassifier.from_moments(
+        [[0.0], [6.0]], [[[0.0]], [[1.0]]], [50, 50]
+    )
+    assert [p.scope for p in model.guarantees_] == [0, 1]
+    assert [p.scope for p in guarantees_of(model, model.moments_)] == [1]
+
+
 def test_a_plane_that_always_answers_the_same():
     moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [9, 9])
     assert worst_case_error([0.0], 1.0, moments).tolist() == [1, 0]
