@@ -330,6 +330,12 @@ def test_best_intercept_with_radii_makes_both_errors_equal():
         assert worst_case_error([1.0, 0.5], other, moments, **radii).max() > 1 - alpha
 
 
+def test_unknown_laws_are_refused():
+    moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [50, 50])
+    with pytest.raises(ValueError, match="'any' or 'unimodal', got 'Unimodal'"):
+        best_intercept([1.0], moments, laws="Unimodal")
+
+
 def test_best_intercept_promises_nothing_beyond_the_radii_and_needs_a_direction():
     moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [50, 50])
     assert best_intercept([1.0], moments, mean_radius=2.0)[1] == 0

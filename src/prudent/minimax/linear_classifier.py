@@ -120,8 +120,9 @@ def best_intercept(
     intercept : float
         b = (k + nu_1) d_1 - w'm_1 with k = (w'(m_1 - m_0) - nu_0 d_0 - nu_1 d_1) /
         (d_0 + d_1) and d = sqrt(gamma w'(S + rho I) w): both classes are k standard
-        deviations and their mean radius away from the plane. Where d is 0 of a class,
-        the plane stands 1e-9 of the distance of the means beside it.
+        deviations and their mean radius away from the plane. Where d is 0 of one class,
+        the plane stands a little beside it: 1e-9 of the distance of the means, or as
+        much as rounding asks; where it is 0 of both, somewhere between the means.
     alpha : float
         Accuracy in [0, 1] that both classes keep under every law, k^2 / (1 + k^2) less
         rounding (or more, under unimodal laws); 0 where k <= 0, as for every other
@@ -130,8 +131,8 @@ def best_intercept(
     Raises
     ------
     ValueError
-        If shapes disagree, a number is not finite, a radius is out of range or the
-        normal does not point to the second class.
+        If shapes disagree, a number is not finite, a radius is out of range, `laws`
+        unknown or the normal does not point to the second class.
 
     References
     ----------
@@ -148,6 +149,7 @@ def best_intercept(
     >>> round(intercept, 6), round(alpha, 6)
     (-2.0, 0.8)
     """
+    _check_laws(laws)
     if len(moments.classes) != 2:
         raise ValueError(f"`moments` must hold 2 classes, got {len(moments.classes)}.")
     radii = given_radii(mean_radius, covariance_radius, covariance_factor, 2)
