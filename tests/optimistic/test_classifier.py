@@ -146,7 +146,8 @@ def test_moment_radii_are_those_of_each_class(iris):
 def test_given_radii_are_not_scaled(iris):
     X, y = iris
     given = [0.1, 0.2, 0.15]
-    model = OptimisticScoreClassifier(radius=given, radius_scale=0.1).fit(X, y)
+    with pytest.warns(PrudentWarning, match="radius_scale=0.1 has no effect"):
+        model = OptimisticScoreClassifier(radius=given, radius_scale=0.1).fit(X, y)
     assert model.radii_ == pytest.approx(given)
 
 

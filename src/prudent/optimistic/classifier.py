@@ -329,8 +329,8 @@ class OptimisticScoreClassifier(
     radius_level : float, default=0.5
         Nominal level of a radius taken from data, in (0, 1).
     radius_scale : float or None, default=None
-        Factor >= 0 of a radius taken from data. None is 1, and 0.1 in
-        `predict_set`, where whole balls may leave every row undecided.
+        Factor >= 0 of a radius taken from data, of no effect on given numbers. None is
+        1, and 0.1 in `predict_set`, where whole balls may leave every row undecided.
     covariance : {"ledoit_wolf", "empirical", "oas", "pooled"}, float or covariance \
 estimator, default="ledoit_wolf"
         Nominal covariance, shrunk on the correlation scale. "pooled" is one for all

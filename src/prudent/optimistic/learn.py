@@ -137,6 +137,13 @@ def learn(
         radii, set_radii = (scale * estimated for scale in scales)
     else:
         radii = set_radii = given_radii(radius, len(seen))
+        if radius_scale not in (None, 1):
+            warnings.warn(
+                f"radius_scale={radius_scale:g} has no effect on radii that are given "
+                "as numbers: change the numbers, or leave it at None.",
+                PrudentWarning,
+                stacklevel=2,
+            )
     factors = MahalanobisFactors.from_covariances(
         part.mean, nominal.matrices, means_lo=part.mean_lo, classes=part.classes
     )
