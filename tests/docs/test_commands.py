@@ -131,7 +131,7 @@ WITHIN = {
         "prudent fit table.csv --target ill --method logistic --promise 'error <= 20%' "
         "--time admitted -o model.prudent",
     ),
-    "docs/getting_started.rst": ("prudent describe patients.csv",),
+    "docs/getting_started.rst": ("prudent describe patients.csv --target diagnosis",),
     "docs/user_guide/certification.rst": (
         "prudent certify new.csv -m model.prudent --target diagnosis",
         "prudent plan --bound 0.05 --expected 0.02",

@@ -46,7 +46,7 @@ COMMANDS = {
     "audit": "Hold a method's promise to account on laws of known truth.",
     "plan": "Say how many rows a promise needs.",
     "game": "Solve a finite rejection game.",
-    "describe": "Check a table as compare would.",
+    "describe": "Check a table before it is compared.",
     "datasets": "List the bundled tables.",
 }
 

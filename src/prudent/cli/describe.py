@@ -21,7 +21,7 @@ FIRST_ROWS = 5
 
 @grouped
 def describe(data: Data, *, target: Target = None, columns: Columns) -> None:
-    """Check a table as compare would, and print what it holds."""
+    """Check a table before it is compared, and print what it holds."""
     import numpy as np
 
     source, target = open_data(data, target, columns)
