@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from prudent import Assumption, Guarantee, PromiseMonitor
 from prudent._version import __version__
@@ -507,6 +508,33 @@ def test_promises_about_groups_are_counted_by_one_row_each():
     answer = np.array([0, 0, 0, 1, 1, 1, 0, 1, 0])
     again = [PromiseMonitor(of_groups).update_rows(y, answer, groups=groups)] * 2
     assert again[0] == again[1]
+
+
+def test_groups_of_equal_size_are_not_looked_at_in_one_position_at_every_call():
+    """A shift of 24 hours a day, hard in the one hour that a fixed draw would show."""
+    of_groups = Guarantee(quantity="error rate", bound=0.05, sense="<=", unit="group")
+    hours, n_monitors, n_broken = 24, 40, 0
+    shown = of_groups.rows_that_count(hours, np.zeros(hours))
+    for seed in range(n_monitors):
+        rng, monitor = np.random.default_rng(seed), PromiseMonitor(of_groups)
+        for day in range(60):
+            answer = np.zeros(hours)
+            answer[shown] = rng.random() < 0.04 * hours  # 0.04 of a random hour
+            groups = np.full(hours, day)
+            monitor.update_rows(np.zeros(hours), answer, groups=groups)
+        n_broken += monitor.verdict == "broken"
+    assert binomtest(n_broken, n_monitors, 0.05, alternative="greater").pvalue > 0.01
+
+
+def test_a_drawn_row_that_the_promise_is_not_about_is_not_drawn_for_ever():
+    of_b = promise(scope="b", unit="group")
+    monitor, y = PromiseMonitor(of_b), np.array(["a", "b"])
+    for day in range(60):
+        monitor.update_rows(y, y, groups=[day, day])
+        # A monitor that goes on from its state draws as if it had never stopped.
+        monitor = PromiseMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+    assert monitor.n_groups_ == 60
+    assert binomtest(monitor.n_, 60, 0.5).pvalue > 0.01
 
 
 def test_a_false_discovery_rate_is_counted_by_batches():

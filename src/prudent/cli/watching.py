@@ -89,7 +89,8 @@ class Watch:
         self, X: FloatArray, digest: str, groups: NDArray[Any] | None = None
     ) -> int:
         """Take reference rows, one of each group; returns how many were drawn."""
-        rows = np.random.default_rng(self.seed).permutation(self._apart(len(X), groups))
+        each = self._apart(len(X), groups, n_before=0)
+        rows = np.random.default_rng(self.seed).permutation(each)
         kept = np.sort(rows[:MOST_REFERENCE_ROWS])
         self.drift = DriftMonitor(level=self.level, random_state=self.seed)
         self.drift.fit(for_ranks(X[kept]))
@@ -109,19 +110,26 @@ class Watch:
         looked at: the others are no new draws, and would look like drift.
         """
         if self.drift is not None and len(codes):
-            rows = self._apart(len(codes), groups)
             own_scores, n_before = self.reference is None, self.drift.n_
+            rows = self._apart(len(codes), groups, n_before)
             seen = _safe_indexing(X, rows) if own_scores else for_ranks(codes[rows])
             self.drift.update(seen)
             if self.drift.alarm_at_ is not None and self.drift_row is None:
                 row = rows[self.drift.alarm_at_ - n_before - 1]
                 self.drift_row = start + int(row) + 1
 
-    def _apart(self, n: int, groups: NDArray[Any] | None) -> NDArray[np.intp]:
-        """Positions of n rows, or of one row of each group, in their order."""
+    def _apart(
+        self, n: int, groups: NDArray[Any] | None, n_before: int
+    ) -> NDArray[np.intp]:
+        """Positions of n rows, or of one row of each group, in their order.
+
+        `n_before` rows were looked at before: one seed for all runs would show the same
+        position of tables of equal shape in each of them, such as always the same hour.
+        """
         if groups is None:
             return np.arange(n)
-        return np.sort(one_row_per_group(groups, np.random.RandomState(self.seed)))
+        random = np.random.RandomState([self.seed, n_before])
+        return np.sort(one_row_per_group(groups, random))
 
     def count(
         self,
@@ -165,12 +173,14 @@ class Watch:
                 answers = counted_answers(quantity, estimator, _safe_indexing(X, rows))
                 by_group = promise.guarantee.unit == "group" and groups is not None
                 together = groups[rows] if by_group else None  # type: ignore[index]
-                n_before = promise.monitor.n_
+                n_before, n_groups = promise.monitor.n_, promise.monitor.n_groups_
                 promise.monitor.update_rows(y[rows], *answers, groups=together)
                 alarm = promise.monitor.alarm_at_
                 if alarm is not None and promise.alarm_row is None:
                     counted, _ = violated_rows(promise.guarantee, y[rows], *answers)
-                    looked = promise.guarantee.rows_that_count(len(rows), together)
+                    looked = promise.guarantee.rows_that_count(
+                        len(rows), together, seed=n_groups
+                    )
                     stream = rows[looked][counted[looked]]
                     promise.alarm_row = start + int(stream[alarm - n_before - 1]) + 1
 

@@ -356,7 +356,7 @@ default=None
         return count, n_rows
 
     def rows_that_count(
-        self, n_rows: int, groups: ArrayLike | None = None
+        self, n_rows: int, groups: ArrayLike | None = None, *, seed: int = 0
     ) -> NDArray[np.intp]:
         """Rows by which the promise is counted: all, or one random row of each group.
 
@@ -366,11 +366,15 @@ default=None
             Number of rows.
         groups : array-like of shape (n_rows,), default=None
             Group of each row, for a promise of ``unit="group"``, which needs them.
+        seed : int, default=0
+            Of the draw of the rows. Tables of equal shape have their rows drawn at the
+            same positions with one seed: whoever counts table after table gives each
+            another one.
 
         Returns
         -------
         ndarray of int
-            Positions of the rows, rising; the same ones at every call.
+            Positions of the rows, rising; with the same seed the same ones.
 
         Raises
         ------
@@ -397,7 +401,7 @@ default=None
                 f"shape {names.shape}."
             )
         check_group_cells(names)
-        return np.sort(one_row_per_group(names, np.random.RandomState(0)))
+        return np.sort(one_row_per_group(names, np.random.RandomState(seed)))
 
     def under_shift(
         self, divergence: str, radius: float, *, order: float | None = None

@@ -25,6 +25,7 @@ from prudent.monitoring.state import (
     FORMAT,
     Watcher,
     as_losses,
+    check_counts,
     check_format,
     checked_batch,
 )
@@ -60,6 +61,9 @@ class PromiseMonitor(Watcher):
         Rows counted.
     violations_ : float
         Violations among them, counted as in `Guarantee.check`.
+    n_groups_ : int
+        Groups of which a row was drawn, whether or not the promise is about this row;
+        0 for a promise about rows.
     null_ : {"conditional", "average", "marginal"}
         What is refuted: the rate at every row, its mean, or, for a promise on
         average over calibration rows, the law of the rate of one model as well.
@@ -146,6 +150,7 @@ class PromiseMonitor(Watcher):
             bound, 1 / self.level, rank, calibration_rows
         )
         self._single_loss = np.zeros(1)
+        self.n_groups_ = 0
 
     @property
     def violations_(self) -> float:
@@ -241,8 +246,8 @@ class PromiseMonitor(Watcher):
             Labels of the columns of the matrix.
         groups : array-like of shape (n_rows,), default=None
             Group of each row, for a promise of ``unit="group"``, which needs them: one
-            random row of each group is looked at, the same one at every call. All rows
-            of a group belong into one call.
+            random row of each group is looked at, the same one in every monitor that
+            had as many groups before. All rows of a group belong into one call.
         subgroups : array-like of bool (n_rows,) or data frame, default=None
             For a promise about a subgroup: which rows are of it, or a data frame with a
             column of bool for each subgroup, or of labels as in ``sex=Female``. Rows of
@@ -269,7 +274,14 @@ class PromiseMonitor(Watcher):
                     "them out."
                 )
             counted &= rows_of(self.guarantee.subgroup, subgroups, len(counted))
-        rows = self.guarantee.rows_that_count(len(counted), groups)
+        # Groups of equal size would show the same position at every call if the seed
+        # did not change. `n_` would not: it stays where the promise is about none of
+        # the rows drawn, and the next call would draw the same ones.
+        rows = self.guarantee.rows_that_count(
+            len(counted), groups, seed=self.n_groups_
+        )
+        if groups is not None:
+            self.n_groups_ += len(rows)
         self._count_rows(violated[rows][counted[rows]].astype(np.float64))
         return self
 
@@ -307,6 +319,7 @@ class PromiseMonitor(Watcher):
                 "is lost. Use watch='average' or broken_promises."
             )
         merged._bets.add(other._bets)
+        merged.n_groups_ += other.n_groups_
         return merged
 
     def frame(self) -> pyarrow.Table:
@@ -341,6 +354,7 @@ class PromiseMonitor(Watcher):
             "guarantee": self.guarantee.to_dict(),
             "level": self.level,
             "watch": self.watch,
+            "n_groups": self.n_groups_,
             **self._bets.to_dict(),
         }
 
@@ -360,6 +374,8 @@ class PromiseMonitor(Watcher):
             watch=state["watch"],
         )
         monitor._bets.go_on_from(state)
+        monitor.n_groups_ = int(state["n_groups"])
+        check_counts(monitor.n_groups_)
         return monitor
 
     def __repr__(self) -> str:
