@@ -9,12 +9,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 import prudent as library
 from prudent import Guarantee, MinimaxProbabilityClassifier, PromiseMonitor
 from prudent.cli import monitor
 from prudent.cli.output import CommandError
+from prudent.cli.watching import Watch
 
 LABELS = np.array(["bad", "good"])
 
@@ -90,6 +92,96 @@ def test_drift_is_looked_for_in_one_row_of_each_group(operator):
     alarm_at = state["drift"]["alarm_at"]  # the k-th patient
     assert state["drift"]["n"] == 60
     assert 20 * (alarm_at - 1) < state["drift_row"] <= 20 * alarm_at
+
+
+HOURS = 24
+
+
+def shifts(n, rng, swing=3.0):
+    """Hourly rows of n shifts: a feature that follows the hour, and the shift."""
+    hour = np.tile(np.arange(HOURS), n)
+    cycle = swing * np.sin(2 * np.pi * hour / HOURS)
+    return (rng.normal(size=n * HOURS) + cycle)[:, None], np.repeat(np.arange(n), HOURS)
+
+
+class ErrsWhereTheFeatureSaysSo:
+    """A model whose answer is its only feature; the truth is 0."""
+
+    guarantees_ = (
+        Guarantee(quantity="error rate", bound=0.05, sense="<=", unit="group"),
+    )
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+def not_too_many(n_alarms, n):
+    return binomtest(n_alarms, n, 0.05, alternative="greater").pvalue > 0.01
+
+
+def test_the_hours_of_a_shift_are_no_drift():
+    """One shift a run; a fixed draw would show the same hour of each of them."""
+    n_watches, n_drifted = 40, 0
+    for seed in range(n_watches):
+        rng = np.random.default_rng(seed)
+        watch = Watch(f"{seed:07x}", 0.05, "rate", [])
+        X, groups = shifts(300, rng)
+        watch.compare_with(X, "", groups)
+        for _ in range(60):
+            X, groups = shifts(1, rng)
+            watch.see(X, X, groups=groups)
+        n_drifted += watch.drift.verdict == "drift"
+    assert not_too_many(n_drifted, n_watches)
+
+
+def test_a_hard_hour_of_a_shift_breaks_no_promise():
+    model, n_watches, n_broken = ErrsWhereTheFeatureSaysSo(), 40, 0
+    truth, groups = np.full(HOURS, 0.0, dtype=object), np.zeros(HOURS)
+    shown = model.guarantees_[0].rows_that_count(HOURS, groups)
+    for seed in range(n_watches):
+        rng = np.random.default_rng(seed)
+        watch = Watch.over(model, "0000000", 0.05, "rate")
+        for _ in range(60):
+            X = np.zeros((HOURS, 1))
+            X[shown] = rng.random() < 0.04 * HOURS  # 0.04 of a random hour
+            watch.count(model, X, truth, groups=groups)
+        n_broken += watch.exit_code == 7
+    assert not_too_many(n_broken, n_watches)
+
+
+def test_the_alarm_of_a_promise_about_groups_is_a_row_that_was_looked_at():
+    model, rng = ErrsWhereTheFeatureSaysSo(), np.random.default_rng(0)
+    for _ in range(10):
+        watch, wrong = Watch.over(model, "0000000", 0.05, "rate"), []
+        while watch.exit_code == 0:
+            X = rng.integers(0, 2, (HOURS, 1)).astype(float)
+            truth, groups = np.full(HOURS, 0.0, dtype=object), np.arange(HOURS) // 8
+            watch.count(model, X, truth, groups=groups, start=len(wrong))
+            wrong.extend(X[:, 0])
+        assert wrong[watch.promises[0].alarm_row - 1] == 1
+
+
+def test_runs_over_shifts_of_equal_length(operator, monkeypatch):
+    """A model that is wrong in one hour only, and features that follow the hour."""
+    monkeypatch.setattr("prudent.cli.watching.Watch.seed", 0)
+    hard = ErrsWhereTheFeatureSaysSo.guarantees_[0]
+    model = library.load("model.prudent")
+    model.guarantees_ = (hard,)
+    library.save(model, "model.prudent")
+    rng, shown = np.random.default_rng(0), hard.rows_that_count(HOURS, np.zeros(HOURS))
+
+    def table(name, n):
+        X, group = shifts(n, rng)
+        frame = named(np.hstack([X, X]))
+        is_wrong = np.arange(len(group)) % HOURS == shown
+        is_good = (model.predict(frame) == "good") ^ is_wrong
+        frame["y"], frame["shift"] = LABELS[is_good.astype(int)], group
+        frame.to_csv(name, index=False)
+        return name
+
+    given = ("--groups", "shift", "--reference", table("old.csv", 300), *STATE)
+    codes = {operator.run(table("day.csv", 1), *given).code for _ in range(20)}
+    assert codes == {0}
 
 
 def test_a_month_of_days(operator):
