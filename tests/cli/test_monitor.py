@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -373,6 +374,68 @@ def test_labels_that_come_a_week_later(operator):
     assert operator.run("both.csv", *STATE).code == 0
     assert operator.run("both.csv", *STATE).code == 3
     assert operator.run("both.csv", *STATE, target=False).code == 3
+
+
+class AnswersOnes:
+    """A model that answers the rows of a one."""
+
+    guarantees_ = (Guarantee(quantity="answered share", bound=0.8, sense=">="),)
+    classes_ = LABELS
+
+    def predict_set(self, X):
+        return np.hstack([X == 1, X < 0])
+
+
+BINARY = SimpleNamespace(estimator=AnswersOnes(), last=None, rows=np.asarray)
+
+
+def count(watch, X, labels=()):
+    """Count a table of one binary column; no two are equal byte for byte."""
+    truth = np.array([*labels, *[None] * (len(X) - len(labels))], dtype=object)
+    digests = str(len(watch.updates)), X.tobytes().hex()
+    rows = monitor.Rows("new.csv", *digests, X, X, truth, None)
+    monitor._count(watch, BINARY, rows, None, drift=True, again=False)
+
+
+def binary(n, rng, share=0.82):
+    return (rng.random((n, 1)) < share).astype(float)
+
+
+def test_new_rows_that_equal_earlier_ones_by_chance_are_counted():
+    """Leaving out tables that came before leaves out the most frequent ones."""
+    n_watches, n_tables, n_drifted, n_broken = 40, 200, 0, 0
+    for seed in range(n_watches):
+        rng = np.random.default_rng(seed)
+        watch = Watch.over(BINARY.estimator, f"{seed:07x}", 0.05, "rate")
+        watch.compare_with(binary(800, rng), "")
+        for _ in range(n_tables):
+            count(watch, binary(6, rng))
+        n_drifted += watch.drift.verdict == "drift"
+        n_broken += watch.promises[0].monitor.verdict == "broken"
+        assert watch.n_rows == watch.drift.n_ == 6 * n_tables
+    assert not_too_many(n_drifted, n_watches)
+    assert not_too_many(n_broken, n_watches)
+
+
+def test_each_table_gets_its_labels_once(capsys):
+    watch = Watch.over(BINARY.estimator, "0000000", 0.05, "rate")
+    watch.compare_with(binary(800, np.random.default_rng(0)), "")
+    tables = [np.ones((3, 1)), np.zeros((5, 1)), np.ones((3, 1))]
+    for X in tables:
+        count(watch, X)
+    looked, of_share = watch.drift, watch.promises[0].monitor
+    assert watch.n_rows == looked.n_ == of_share.n_ == 11
+    runs = []
+    for X in tables:
+        runs.append(watch.run_without_labels(X.tobytes().hex()))
+        count(watch, X, ["good"])
+    assert watch.n_rows == looked.n_ == of_share.n_ == 11
+    assert "rows that were seen before" in capsys.readouterr().err
+    assert runs == [0, 1, 2]
+    assert [watch.n_rows_before(run) for run in range(3)] == [0, 3, 8]
+    count(watch, tables[0], ["good"])  # with labels at once
+    assert watch.n_rows == looked.n_ == of_share.n_ == 14
+    assert capsys.readouterr().err == ""
 
 
 def test_shares_of_answered_rows_need_no_labels(operator):

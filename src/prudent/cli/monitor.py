@@ -311,11 +311,13 @@ def _count(
     again when the labels do.
     """
     _refuse_counted(watching, rows, again=again)
-    seen = [u for u in watching.updates if u["features"] == rows.features_digest]
-    look = drift and (again or not any(u["drift"] for u in seen))
+    earlier = None
+    if _has_labels(rows) and not again:
+        earlier = watching.run_without_labels(rows.features_digest)
+    look = drift and (earlier is None or not watching.updates[earlier]["drift"])
     X = loaded.rows(rows.frame)
     _note_unseen_subgroups(loaded, rows.name, X)
-    start = watching.start_of(rows.features_digest, are_new=look)
+    start = watching.n_rows if earlier is None else watching.n_rows_before(earlier)
     if look:
         watching.see(X, rows.codes, start, rows.groups)
     elif drift and watching.drift is not None:
@@ -328,9 +330,19 @@ def _count(
         normal,
         rows.groups,
         start,
-        are_new=again or not seen,
+        are_new=earlier is None,
     )
-    watching.note_run(rows.digest, rows.features_digest, rows.truth, drift=look)
+    watching.note_run(
+        rows.digest,
+        rows.features_digest,
+        rows.truth,
+        drift=look,
+        seen=earlier is not None,
+    )
+
+
+def _has_labels(rows: Rows) -> bool:
+    return any(label is not None for label in rows.truth)
 
 
 def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) -> None:
@@ -349,9 +361,9 @@ def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) 
 
 def _refuse_counted(watching: Watch, rows: Rows, *, again: bool) -> None:
     """Refuse a table that was counted, unless it has got its labels since."""
-    has_labels = any(label is not None for label in rows.truth)
+    is_bare = not _has_labels(rows)
     for earlier in [] if again else watching.updates:
-        if earlier["data"] == rows.digest and (earlier["labelled"] or not has_labels):
+        if earlier["data"] == rows.digest and (earlier["labelled"] or is_bare):
             text = f"{rows.name} was counted on {earlier['time'][:10]}. "
             if watching.drift is not None and not watching.drift.n_:
                 text += "To see drift in rows that were counted, start a new --state"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -30,7 +30,7 @@ MISSING = -1e308
 #: What is kept of a run.
 UPDATE = {
     **{"data": str, "features": str, "rows": int},
-    **{"labelled": int, "drift": bool, "time": str},
+    **{"labelled": int, "drift": bool, "seen": bool, "time": str},
 }
 
 
@@ -185,11 +185,18 @@ class Watch:
                     promise.alarm_row = start + int(stream[alarm - n_before - 1]) + 1
 
     def note_run(
-        self, data: str, features: str, truth: NDArray[Any], *, drift: bool
+        self,
+        data: str,
+        features: str,
+        truth: NDArray[Any],
+        *,
+        drift: bool,
+        seen: bool,
     ) -> None:
         """Note what was counted in a run, and when each new alarm was raised.
 
-        `data` and `features` are digests; `drift` says whether drift was looked for.
+        `data` and `features` are digests; `drift` says whether drift was looked for,
+        `seen` whether these are the rows of an earlier run, which had no labels.
         """
         time = datetime.now(UTC).isoformat(timespec="seconds")
         for promise in self.promises:
@@ -205,6 +212,7 @@ class Watch:
                 "rows": len(truth),
                 "labelled": labelled,
                 "drift": drift,
+                "seen": seen,
                 "time": time,
             }
         )
@@ -212,24 +220,23 @@ class Watch:
     @property
     def n_rows(self) -> int:
         """Rows of all runs; those whose labels came later are the same rows."""
-        seen: set[str] = set()
-        total = 0
-        for update in self.updates:
-            if update["drift"] or update["features"] not in seen:
-                total += update["rows"]
-            seen.add(update["features"])
-        return total
+        return self.n_rows_before(len(self.updates))
 
-    def start_of(self, features: str, *, are_new: bool) -> int:
-        """How many rows of all runs came before those with this digest of features.
+    def n_rows_before(self, run: int) -> int:
+        """Rows of all runs before the one at this place in `updates`."""
+        return sum(u["rows"] for u in self.updates[:run] if not u["seen"])
 
-        Rows whose labels come later are where they were, unless they count as new.
+    def run_without_labels(self, features: str) -> int | None:
+        """Place in `updates` of the rows whose labels a table with labels brings.
+
+        That is the first run with this digest of features that had no labels and got
+        none since. New rows may equal earlier ones by chance, in small tables of few
+        values: a table without labels is new, and each run gets its labels once.
         """
-        known = [update["features"] for update in self.updates]
-        if are_new or features not in known:
-            return self.n_rows
-        before = self.updates[: known.index(features)]
-        return replace(self, updates=before).n_rows
+        same = [i for i, u in enumerate(self.updates) if u["features"] == features]
+        waiting = [i for i in same if not self.updates[i]["labelled"]]
+        n_labelled_since = sum(self.updates[i]["seen"] for i in same)
+        return next(iter(waiting[n_labelled_since:]), None)
 
     @property
     def exit_code(self) -> ExitCode:

@@ -277,9 +277,7 @@ class PromiseMonitor(Watcher):
         # Groups of equal size would show the same position at every call if the seed
         # did not change. `n_` would not: it stays where the promise is about none of
         # the rows drawn, and the next call would draw the same ones.
-        rows = self.guarantee.rows_that_count(
-            len(counted), groups, seed=self.n_groups_
-        )
+        rows = self.guarantee.rows_that_count(len(counted), groups, seed=self.n_groups_)
         if groups is not None:
             self.n_groups_ += len(rows)
         self._count_rows(violated[rows][counted[rows]].astype(np.float64))
