@@ -109,7 +109,8 @@ def monitor(
     While promises hold, code 7 has probability at most --level over the life of the
     state; 1 - confidence is to be added for a promise with a confidence, the training
     sample included. Code 8 has at most --level without drift, for one score or
-    independent columns; of rows that belong together (--groups) one counts.
+    independent columns. Of rows that belong together (--groups) one of each table
+    counts, so that this holds only where groups do not come back.
     """
     stored, before = (None, None) if state is None else read_state(state)
     loaded = load(model, trusted)
