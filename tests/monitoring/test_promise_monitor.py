@@ -537,6 +537,14 @@ def test_a_drawn_row_that_the_promise_is_not_about_is_not_drawn_for_ever():
     assert binomtest(monitor.n_, 60, 0.5).pvalue > 0.01
 
 
+def test_groups_are_added_by_a_merge_and_are_never_fewer_than_none():
+    of_groups = PromiseMonitor(promise(unit="group"), watch="average")
+    of_groups.update_rows([0, 0, 0], [0, 0, 0], groups=[1, 1, 2])
+    assert of_groups.merge(of_groups).n_groups_ == 4
+    with pytest.raises(ValueError, match="a negative sum, which no run leaves"):
+        PromiseMonitor.from_dict({**of_groups.to_dict(), "n_groups": -1})
+
+
 def test_a_false_discovery_rate_is_counted_by_batches():
     monitor = PromiseMonitor(promise("false discovery rate", 0.1, confidence=0.9))
     assert monitor.update([0.0, 0.2, 0.1]).n_ == 3
