@@ -138,3 +138,13 @@ def test_times_of_groups_and_times_that_lack():
         checked_times(np.array(["2026-01-01", "NaT"], dtype="datetime64[D]"))
     with pytest.raises(ValueError, match="time has one value"):
         checked_times(np.array([4, 4]))
+
+
+def test_rows_change_places_within_their_folds_alone():
+    """What a whole fold has in common, as a model of the others, shows no change."""
+    folds = np.repeat([0, 1], 20)
+    column = 5.0 * folds[:, None]
+    assert order_test(column).p_value < 0.05
+    assert order_test(column, folds=folds).p_value == 1
+    rising = np.arange(40)
+    assert order_test(rising[:, None], folds=rising % 2).p_value < 0.05

@@ -23,8 +23,29 @@ def table(X, y, times):
 
 
 def p_value(rows, seed, n_orders=199):
-    columns, _ = _columns(rows, ordered_rows(rows, seed), seed)
-    return order_test(columns, n_orders=n_orders, random_state=seed).p_value
+    columns, _, folds = _columns(rows, ordered_rows(rows, seed), seed)
+    found = order_test(columns, folds=folds, n_orders=n_orders, random_state=seed)
+    return found.p_value
+
+
+@pytest.mark.parametrize("n_tables", [120, pytest.param(600, marks=pytest.mark.slow)])
+def test_level_with_one_seed_for_all_tables(n_tables):
+    """The folds stay; rows of a fold share what was learned of the labels."""
+    random = np.random.default_rng(1)
+    n_false = 0
+    for _ in range(n_tables):
+        y = (random.random(60) < 0.4).astype(int)
+        rows = table(np.zeros((60, 1)), y, np.arange(60.0))
+        n_false += order_in_time(rows, 18).p_value <= 0.1
+    assert binomtest(int(n_false), n_tables, 0.1, alternative="greater").pvalue > 1e-3
+
+
+def test_numbers_whose_squares_overflow_are_put_in_order_like_others():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[7, 0], X[9, 0] = 1e300, -1e308
+    rows = table(X, np.arange(60) % 2, np.arange(60.0))
+    with np.errstate(all="raise"):
+        assert 0 < order_in_time(rows, 18).p_value <= 1
 
 
 @pytest.mark.parametrize("n_tables", [60, pytest.param(1000, marks=pytest.mark.slow)])

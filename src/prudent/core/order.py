@@ -58,7 +58,11 @@ class OrderTest:
 
 
 def order_test(
-    columns: FloatArray, *, n_orders: int = 199, random_state: int = 0
+    columns: FloatArray,
+    *,
+    folds: IntArray | None = None,
+    n_orders: int = 199,
+    random_state: int = 0,
 ) -> OrderTest:
     """Test whether rows in the order of their times are exchangeable.
 
@@ -66,6 +70,9 @@ def order_test(
     ----------
     columns : ndarray of shape (n, d)
         Rows in the order of time, four at least, without NaN.
+    folds : ndarray of shape (n,), default=None
+        Fold of each row where a column was learned from the rows of other folds: rows
+        change places within their folds alone, by which the column follows its rows.
     n_orders : int, default=199
         Random orders B, >= 1: the smallest possible p-value is 1 / (B + 1).
     random_state : int, default=0
@@ -98,6 +105,9 @@ def order_test(
         )
     step = math.ceil(len(values) / MOST_ROWS)
     values = values[::step]
+    parts = [np.arange(len(values))]
+    if folds is not None:
+        parts = [np.flatnonzero(folds[::step] == fold) for fold in np.unique(folds)]
     n, n_columns = values.shape
     ranks = _scaled(rankdata(values, axis=0))
     scaled = np.hstack([ranks, _scaled(np.square(ranks))])
@@ -116,9 +126,15 @@ def order_test(
     at, column = np.unravel_index(observed.argmax(), observed.shape)
     statistic = float(observed[at, column])
     random = np.random.RandomState(random_state)
+
+    def drawn_order() -> IntArray:
+        order = np.arange(n)
+        for part in parts:
+            order[part] = random.permutation(part)
+        return order
+
     n_larger = sum(
-        bool(sums(random.permutation(n)).max() >= statistic - ROUNDING)
-        for _ in range(n_orders)
+        bool(sums(drawn_order()).max() >= statistic - ROUNDING) for _ in range(n_orders)
     )
     return OrderTest(
         p_value=(1 + n_larger) / (n_orders + 1),

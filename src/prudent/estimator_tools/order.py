@@ -14,7 +14,6 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
@@ -33,6 +32,7 @@ from prudent.estimator_tools.labelled_rows import (
 LEVEL = 0.05
 FEWEST_ROWS = 4
 N_FOLDS = 5
+FARTHEST = 1e100
 #: Of more features every k-th is looked at.
 MOST_FEATURES = 300
 #: What the column of out-of-fold probabilities is called.
@@ -131,11 +131,11 @@ def order_in_time(
     order = ordered_rows(rows, int(for_ties))
     if len(order) < FEWEST_ROWS:
         return OrderInTime(None)
-    columns, names = _columns(rows, order, int(for_folds))
+    columns, names, folds = _columns(rows, order, int(for_folds))
     # Of an indicator place and spread are the same.
     pairs = zip(rows.features, rows.is_text, strict=True)
     measured = [name for name, is_text in pairs if not is_text]
-    drift = order_test(columns, random_state=random_state)
+    drift = order_test(columns, folds=folds, random_state=random_state)
     changed = names[drift.column]
     if drift.of_spread and changed in measured:
         changed = f"spread of {changed}"
@@ -169,9 +169,10 @@ def ordered_rows(rows: LabelledRows, random_state: int) -> IntArray:
 
 def _columns(
     rows: LabelledRows, order: IntArray, random_state: int
-) -> tuple[FloatArray, list[str]]:
+) -> tuple[FloatArray, list[str], IntArray | None]:
     """What is tested of rows in this order, (n, n_columns), and what it is called.
 
+    And the fold of each row, where a column was learned from those of other folds.
     Prepared features, an indicator of each class, and the probability of the true
     label by a logistic regression fitted to other rows, drawn without regard to time.
     """
@@ -197,9 +198,12 @@ def _columns(
     indicators = (codes[:, None] == classes).astype(np.float64)
     names += [f"class {label}" for label in rows.classes[classes].tolist()]
     if not features:
-        return indicators, names
-    probable = _probabilities(prepared, codes, random_state)
-    return np.column_stack([prepared, indicators, probable]), [*names, LABELS]
+        return indicators, names, None
+    drawn = np.random.RandomState(random_state).permutation(len(codes))
+    folds: IntArray = drawn % min(N_FOLDS, len(codes))
+    probable = _probabilities(prepared, codes, folds)
+    columns = np.column_stack([prepared, indicators, probable])
+    return columns, [*names, LABELS], folds
 
 
 def _feature(name: str, features: Sequence[str]) -> str:
@@ -212,12 +216,12 @@ def _feature(name: str, features: Sequence[str]) -> str:
     return features[place] if gap == name else f"missing {features[place]}"
 
 
-def _probabilities(X: FloatArray, codes: IntArray, random_state: int) -> FloatArray:
+def _probabilities(X: FloatArray, codes: IntArray, folds: IntArray) -> FloatArray:
     """Probability of the label of each row, by rows of other folds."""
     probable = np.empty(len(codes))
-    n_folds = min(N_FOLDS, len(codes))
-    folds = KFold(n_folds, shuffle=True, random_state=random_state)
-    for train, tested in folds.split(X):
+    X = X.clip(-FARTHEST, FARTHEST)  # of larger numbers the squares overflow
+    for fold in np.unique(folds):
+        train, tested = folds != fold, folds == fold
         known: NDArray[np.intp] = np.unique(codes[train])
         if len(known) == 1:
             probable[tested] = codes[tested] == known[0]
@@ -227,7 +231,7 @@ def _probabilities(X: FloatArray, codes: IntArray, random_state: int) -> FloatAr
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X[train], codes[train])
         place = np.searchsorted(known, codes[tested]).clip(max=len(known) - 1)
-        own = model.predict_proba(X[tested])[np.arange(len(tested)), place]
+        own = model.predict_proba(X[tested])[np.arange(len(place)), place]
         probable[tested] = np.where(known[place] == codes[tested], own, 0.0)
     # Like rows tie, whatever rounding makes of them.
     return np.round(probable, 9)
