@@ -252,3 +252,16 @@ def test_coverage_in_each_subgroup_of_a_known_law(method):
         missed += inside & wrong
     for wrong, rows in zip(missed, about, strict=True):
         assert binomtest(wrong, rows, level, alternative="greater").pvalue > 1e-4
+
+
+def test_a_rule_finds_the_rows_of_a_column_of_bools_as_its_model_does():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "male": rng.random(300) < 0.5})
+    y = (frame["x"] + rng.normal(size=300) > 0).to_numpy()
+    model = ConformalClassifier(
+        LogisticRegression(), subgroups=["male"], random_state=0
+    ).fit(frame, y)
+    assert model.subgroups_ == ["male=False", "male=True"]
+    held = model.rule_.members(frame)
+    np.testing.assert_array_equal(held[:, 0], ~frame["male"])
+    np.testing.assert_array_equal(held[:, 1], frame["male"])

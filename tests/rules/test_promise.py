@@ -272,7 +272,7 @@ SURE = np.linspace(0, 1, 100)
                 {"by": {"a": np.arange(100) < 95}},
             ),
             InfeasibleError,
-            "9 rows a subgroup are needed, a=0 has 5",
+            "9 rows a subgroup are needed, a=False has 5",
         ),
         (
             (
@@ -280,7 +280,7 @@ SURE = np.linspace(0, 1, 100)
                 {"by": {"a": np.arange(100) < 98}},
             ),
             InfeasibleError,
-            "4 rows a class of a subgroup are needed, 0 where a=0 has ",
+            "4 rows a class of a subgroup are needed, 0 where a=False has ",
         ),
         (
             (

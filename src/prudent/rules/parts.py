@@ -267,10 +267,11 @@ def names_of(crossings: Sequence[Crossing]) -> tuple[str, ...]:
 def cells_in(values: Any) -> Cells:
     """Numbers as float and all else as text, and which of the values are missing.
 
-    None, NaN and what else equals nothing are missing.
+    None, NaN and what else equals nothing are missing. True and False are words, as
+    they are in a table with gaps.
     """
     array = np.asarray(values)
-    if array.dtype.kind in "fiub":
+    if array.dtype.kind in "fiu":
         numbers = array.astype(np.float64)
         return numbers, np.isnan(numbers)
     missing = np.array([_lacks(cell) for cell in array], dtype=bool)
