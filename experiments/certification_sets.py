@@ -112,7 +112,7 @@ def population(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = make_pipeline(StandardScaler(), MODELS[model]).fit(X, y)
-        scores = answer_scores(fitted, X_rest, "max_probability")
+        scores, _ = answer_scores(fitted, X_rest, "max_probability")
     return scores, fitted.predict(X_rest) != y_rest
 
 

@@ -88,7 +88,7 @@ def out_of_fold(method: Any, X: NDArray, y: NDArray, n_classes: int) -> NDArray:
     for train, judged in KFold(5, shuffle=True, random_state=0).split(X):
         model = fitted(method, X[train], y[train])
         columns = np.ix_(judged, model.classes_)
-        scores[columns] = class_scores(model, X[judged])
+        scores[columns] = class_scores(model, X[judged])[0]
     return scores
 
 

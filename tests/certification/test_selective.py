@@ -75,7 +75,7 @@ def test_probabilities_that_round_to_one_do_not_tie():
     """Naive Bayes is sure of half the digits; by probabilities they are all or none."""
     X, y = load_digits(return_X_y=True)
     model = GaussianNB().fit(X[:900], y[:900])
-    sureness = answer_scores(model, X[900:], "max_probability")
+    sureness, _ = answer_scores(model, X[900:], "max_probability")
     probability = model.predict_proba(X[900:]).max(axis=1)
     full = probability == 1
     assert 0.3 < full.mean() < 0.7

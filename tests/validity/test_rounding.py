@@ -135,7 +135,7 @@ def test_answers_above_every_threshold(moved):
         model = fitted(wrapper, rng)
         bands = model.threshold_bands()
         score = alone(
-            lambda row, m=model: answer_scores(m.estimator_, row, "max_probability")
+            lambda row, m=model: answer_scores(m.estimator_, row, "max_probability")[0]
         )
         answered = MASS * (score > bands.thresholds[:, None])
         share, wrong = answered.sum(axis=1), (answered * WRONG).sum(axis=1)

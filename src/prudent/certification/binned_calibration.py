@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from prudent.certification.held_out import HeldOutClassifier
+from prudent.certification.held_out import HeldOutClassifier, class_scores
 from prudent.core.binomial import check_fraction
 from prudent.core.guarantee import Guarantee
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -16,7 +16,7 @@ from prudent.core.validation import refuse_nan, shown
 from prudent.estimator_tools import model_name
 from prudent.rules.bins import ProbabilityBins, within_limits
 from prudent.rules.make import class_scores_of
-from prudent.rules.scores import PROBABILITIES, ClassScores
+from prudent.rules.scores import ClassScores, Rounding
 
 #: Rows with NaN for a probability have no cell.
 NO_PROBABILITIES = "so there is no number that could be quoted"
@@ -172,7 +172,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         lower, upper : ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._limits(self._probabilities(self._checked(X)))
+        return self._limits(self._probabilities(self._checked(X))[0])
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities that lie within their limits wherever these allow a sum of one.
@@ -187,7 +187,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
             Columns in the order of `classes_`. With more than two classes the numbers
             are raised or lowered by one factor a row, as far as their limits allow.
         """
-        numbers = self._probabilities(self._checked(X))
+        numbers, _ = self._probabilities(self._checked(X))
         lower, upper = self._limits(numbers)
         if self._quote == "frequency":
             numbers = self._frequencies(numbers)
@@ -222,7 +222,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         -------
         ndarray of bool, shape (n_samples,)
         """
-        numbers = self._probabilities(self._checked(X))
+        numbers, _ = self._probabilities(self._checked(X))
         place = self._binned_labels().index(promise.scope)
         bins = self._bins[place]
         names = np.array([bins.name(cell) for cell in range(len(bins.lower))])
@@ -249,7 +249,8 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
                 f"{type(self).__name__}: {model_name(self.estimator)} has no "
                 f"predict_proba, {NO_PROBABILITIES}."
             )
-        return class_scores_of(self._probabilities(X), y, self.classes_, PROBABILITIES)
+        numbers, rounding = self._probabilities(X)
+        return class_scores_of(numbers, y, self.classes_, rounding)
 
     def _rule(self, rows: ClassScores) -> Any:
         """Bins in place of a rule: numbers are quoted, none is cut."""
@@ -287,13 +288,13 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         labels: list[Any] = self.classes_.tolist()
         return labels[1:] if len(labels) == 2 else labels
 
-    def _probabilities(self, X: Any) -> FloatArray:
-        numbers = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+    def _probabilities(self, X: Any) -> tuple[FloatArray, Rounding]:
+        numbers, rounding = class_scores(self.estimator_, X)
         refuse_nan(
             numbers,
             f"{model_name(self.estimator)} gave NaN for {{}}, {NO_PROBABILITIES}.",
         )
-        return numbers
+        return numbers, rounding
 
     def _cells(self, numbers: FloatArray) -> list[tuple[ProbabilityBins, IntArray]]:
         """Bins with the cell of each row, for each class that has bins."""

@@ -21,9 +21,7 @@ from sklearn.utils.validation import (
 
 from prudent.certification.held_out import (
     Scoring,
-    answer_rounding,
     answer_scores,
-    class_rounding,
     class_scores,
 )
 from prudent.certification.selective import SelectiveClassifier
@@ -65,7 +63,7 @@ from prudent.rules.bands import (
 )
 from prudent.rules.make import class_scores_of
 from prudent.rules.rule import Rule, Terms
-from prudent.rules.scores import NUMBERS, AnswerScores
+from prudent.rules.scores import AnswerScores, rounding_of
 from prudent.rules.subgroups import Memberships
 
 BETTING = "I. Waudby-Smith and A. Ramdas (2024), betting limit of a bounded mean"
@@ -349,9 +347,8 @@ def certify_thresholds(
                 "kind='answers'."
             )
         inner = model.estimator_ if selective else model
-        scored = class_scores_of(
-            class_scores(inner, X), labels, model.classes_, class_rounding(inner)
-        )
+        scores, rounding = class_scores(inner, X)
+        scored = class_scores_of(scores, labels, model.classes_, rounding)
         refuse_nan(scored.scores, UNSCORED)
         return alarm_bands(scored, positive, terms)
     if positive is not None:
@@ -359,9 +356,8 @@ def certify_thresholds(
     scoring: Scoring = "max_probability"
     if selective:
         model, scoring = model.estimator_, model._scoring
-    sureness = answer_scores(model, X, scoring)
+    sureness, rounding = answer_scores(model, X, scoring)
     wrong = np.asarray(model.predict(X)) != labels
-    rounding = answer_rounding(model, scoring)
     return answer_bands(AnswerScores.from_answers(sureness, wrong, rounding), terms)
 
 
@@ -383,10 +379,12 @@ def _detector_bands(
         )
     _check_normal_or_not("certify_thresholds", labels)
     score = getattr(model, "score_samples", None) or model.decision_function
-    strangeness = -np.asarray(score(X), dtype=np.float64)
+    values = np.asarray(score(X))
+    strangeness = -values.astype(np.float64)
     refuse_nan(strangeness, UNSCORED)
     scores = np.column_stack([-strangeness, strangeness])
-    rows = class_scores_of(scores, labels, np.array([NORMAL, ANOMALY]), NUMBERS)
+    names = np.array([NORMAL, ANOMALY])
+    rows = class_scores_of(scores, labels, names, rounding_of(values))
     return alarm_bands(rows, ANOMALY, terms, detects=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,7 +31,7 @@ from prudent.estimator_tools import (
 )
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
-from prudent.rules.scores import NUMBERS, PROBABILITIES, Rounding
+from prudent.rules.scores import Rounding, rounding_of
 
 # What to do where the draw took all rows of a class.
 REDRAWN = (
@@ -252,22 +253,29 @@ def _check_inner(name: str, estimator: Any) -> None:
 # --- scores of rows by a fitted classifier --------------------------------------------
 
 
-def class_scores(model: Any, X: Any) -> FloatArray:
+def class_scores(model: Any, X: Any) -> tuple[FloatArray, Rounding]:
     """Score of every class (n_rows, n_classes): higher is more likely.
+
+    And how far apart scores may be that are equal.
 
     It is `predict_proba`, or without it `decision_function`, of two classes minus and
     plus its value.
     """
     if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(X), dtype=np.float64)
+        values = np.asarray(model.predict_proba(X))
+        return np.asarray(values, dtype=np.float64), rounding_of(
+            values, probabilities=True
+        )
     decision = class_decisions(model, X)
     if decision.ndim == 1:
-        return np.column_stack([-decision, decision])
-    return decision
+        decision = np.column_stack([-decision, decision])
+    return np.asarray(decision, dtype=np.float64), rounding_of(decision)
 
 
-def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
+def answer_scores(model: Any, X: Any, scoring: Scoring) -> tuple[FloatArray, Rounding]:
     """Score of each row (n_rows,), never NaN; rows of higher score are answered first.
+
+    And how far apart scores may be that are equal.
 
     "max_probability" is the largest entry p of `predict_proba`, or log(p / (1 - p))
     where p rounds to 1; "margin" is the lead of the largest of `decision_function` over
@@ -275,17 +283,23 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
     other method, that is used; a callable gives the scores itself.
     """
     if callable(scoring):
-        scores = np.asarray(scoring(model, X), dtype=np.float64)
+        values = np.asarray(scoring(model, X))
+        scores, rounding = np.asarray(values, dtype=np.float64), rounding_of(values)
     elif hasattr(model, "predict_proba") and (
         scoring == "max_probability" or not hasattr(model, "decision_function")
     ):
-        probabilities = class_scores(model, X)
+        probabilities, rounding = class_scores(model, X)
         if scoring == "max_probability":
             scores = max_probability(probabilities)
         else:  # where leads round to 1, by the log odds
             scores = told_apart(_margin(probabilities), probabilities)
+            rounding = replace(rounding, probabilities=False)
     else:
-        scores = _margin(decision_values(model, X))
+        values = decision_values(model, X)
+        scores, rounding = (
+            _margin(np.asarray(values, dtype=np.float64)),
+            rounding_of(values),
+        )
     if scores.ndim != 1:
         raise ValueError(
             f"`scoring` must give one score for each row, got shape {scores.shape}."
@@ -293,17 +307,7 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> FloatArray:
     refuse_nan(
         scores, "`scoring` gave NaN for {}; rows without a score cannot be ranked."
     )
-    return scores
-
-
-def class_rounding(model: Any) -> Rounding:
-    """How far apart scores of `class_scores` may be that are equal."""
-    return PROBABILITIES if hasattr(model, "predict_proba") else NUMBERS
-
-
-def answer_rounding(model: Any, scoring: Scoring) -> Rounding:
-    """How far apart scores of `answer_scores` may be that are equal."""
-    return class_rounding(model) if scoring == "max_probability" else NUMBERS
+    return scores, rounding
 
 
 def check_scoring(scoring: Any) -> None:

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.certification.held_out import (
     REDRAWN,
     HeldOutClassifier,
-    class_rounding,
     class_scores,
 )
 from prudent.core.binomial import check_fraction, fewest_rows, most_wrong
@@ -26,7 +25,7 @@ from prudent.exceptions import InfeasibleError
 from prudent.rules.bands import ThresholdBands, alarm_bands
 from prudent.rules.make import ClassErrors, class_scores_of
 from prudent.rules.rule import Rule, Terms
-from prudent.rules.scores import ClassScores
+from prudent.rules.scores import ClassScores, Rounding
 
 
 class NeymanPearsonClassifier(HeldOutClassifier):
@@ -193,7 +192,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         if not len(self.priority_):
             return np.asarray(self.estimator_.predict(rows))
         members = self._members(rows)
-        scores = self._class_scores(rows)
+        scores, _ = self._class_scores(rows)
         if self.rule_.kind == "labels":
             return self.classes_[self.rule_.codes(scores, members)]
         # Finite, so that a class in the set comes before all others.
@@ -218,7 +217,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         rows = self._checked(X)
         if self.rule_.kind == "sets" and len(self.priority_):
             members = self._members(rows)
-            return self.rule_.sets(self._class_scores(rows), members)
+            return self.rule_.sets(self._class_scores(rows)[0], members)
         sets: BoolArray = self.predict(X)[:, None] == self.classes_
         return sets
 
@@ -286,8 +285,8 @@ class NeymanPearsonClassifier(HeldOutClassifier):
 
     def _scores(self, X: Any, y: Any) -> ClassScores:
         self._limits(self.max_class_error, in_sets=self.abstain)  # or refuse them
-        rounding = class_rounding(self.estimator_)
-        return class_scores_of(self._class_scores(X), y, self.classes_, rounding)
+        scores, rounding = self._class_scores(X)
+        return class_scores_of(scores, y, self.classes_, rounding)
 
     def _rule(self, scores: ClassScores) -> Rule:
         limits = self._limits(self.max_class_error, in_sets=self.abstain)
@@ -349,15 +348,15 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                 )
         return super()._adopt(rule)
 
-    def _class_scores(self, rows: Any) -> FloatArray:
+    def _class_scores(self, rows: Any) -> tuple[FloatArray, Rounding]:
         """Scores (n, n_classes) of rows by the fitted estimator, never NaN."""
-        scores = class_scores(self.estimator_, rows)
+        scores, rounding = class_scores(self.estimator_, rows)
         refuse_nan(
             scores,
             f"{model_name(self.estimator)} gave NaN scores for {{}}; rows without a "
             "score cannot be ranked.",
         )
-        return scores
+        return scores, rounding
 
     def _limits(self, max_class_error: Any, *, in_sets: bool) -> dict[Any, float]:
         """Limit of each limited class, in order of priority."""

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from prudent.certification.held_out import (
     HeldOutClassifier,
     Scoring,
-    answer_rounding,
     answer_scores,
     check_scoring,
     named_first,
@@ -225,7 +224,7 @@ class SelectiveClassifier(HeldOutClassifier):
         """
         rows = self._checked(X)
         members = self._members(rows)
-        sureness = answer_scores(self.estimator_, rows, self._scoring)
+        sureness, _ = answer_scores(self.estimator_, rows, self._scoring)
         return self.rule_.answers(sureness, members)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -360,8 +359,7 @@ class SelectiveClassifier(HeldOutClassifier):
                 f"{shown(self.reject_label)}."
             )
         self._scoring, self._reject_label = self.scoring, self.reject_label
-        sureness = answer_scores(self.estimator_, X, self._scoring)
-        rounding = answer_rounding(self.estimator_, self._scoring)
+        sureness, rounding = answer_scores(self.estimator_, X, self._scoring)
         wrong = np.asarray(self.estimator_.predict(X) != y)
         if self._memberships is None:
             return AnswerScores.from_answers(sureness, wrong, rounding)

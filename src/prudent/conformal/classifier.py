@@ -51,7 +51,7 @@ from prudent.estimator_tools.held_out import table_keys
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import Coverage, Rule, group_named
-from prudent.rules.scores import ROUNDING, CalibrationScores, Counts
+from prudent.rules.scores import CalibrationScores, Counts, rounding_of
 from prudent.rules.subgroups import scores_within
 
 FULL, SPLIT, CROSS = "full", "split", "cross"
@@ -259,11 +259,23 @@ class LabelScores:
         Of the first, (m, n_classes), the largest is predicted; the second is minus the
         nonconformity, -inf for labels that the classifier does not know.
         """
+        return self._both(self._values(X))
+
+    def own(self, X: Any, codes: IntArray) -> tuple[FloatArray, float]:
+        """How plausible the label of each row is, and the rounding of equal scores."""
+        values = self._values(X)
+        plausible = self._both(values)[1]
+        own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
+        return own, rounding_of(values).tolerance
+
+    def _values(self, X: Any) -> NDArray[Any]:
+        """What the classifier itself gives, in its own precision."""
+        if self.kind == "probability":
+            return np.asarray(self.estimator.predict_proba(X))
+        return class_decisions(self.estimator, X)
+
+    def _both(self, values: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         by_probability = self.kind == "probability"
-        if by_probability:
-            values = self.estimator.predict_proba(X)
-        else:
-            values = class_decisions(self.estimator, X)
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         missing = 0.0 if by_probability else -np.inf
@@ -853,11 +865,10 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             self._fit_part(_safe_indexing(X, others), y[others], random)
             by_others = self._labels
             alone[fold] = ~np.isin(y[fold], self.estimator_.classes_)
-            plausible = by_others.both(_safe_indexing(X, fold))[1]
-            own = np.take_along_axis(plausible, codes[fold][:, None], axis=1)[:, 0]
+            own, rounding = by_others.own(_safe_indexing(X, fold), codes[fold])
             scores.append(by_others)
             ranked.append(
-                CalibrationScores.from_rows(own, category[fold], names, ROUNDING)
+                CalibrationScores.from_rows(own, category[fold], names, rounding)
             )
         model = CrossModel(tuple(scores), tuple(ranked))
         self.estimators_ = [fold_scores.estimator for fold_scores in scores]
@@ -929,13 +940,12 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         """Scores of held-out rows, what they rank among, and rows of each class."""
         codes = np.searchsorted(self.classes_, y).astype(np.intp)
         by, names, category = categories_of(X, codes, self.classes_, self._condition)
-        plausible = self._labels.both(X)[1]
-        own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
+        own, rounding = self._labels.own(X, codes)
         if self._memberships is None:
-            scores = CalibrationScores.from_rows(own, category, names, ROUNDING)
+            scores = CalibrationScores.from_rows(own, category, names, rounding)
         else:
             within = None if by is None else codes
-            scores = scores_within(own, self._memberships, within, names, ROUNDING)
+            scores = scores_within(own, self._memberships, within, names, rounding)
         return scores, by, np.bincount(codes, minlength=len(self.classes_))
 
     def _merged(self, parts: Sequence[Any]) -> tuple[CalibrationScores, By, IntArray]:

@@ -32,7 +32,7 @@ from prudent.estimator_tools import (
     one_thread,
 )
 from prudent.rules.rule import FalseAlarms, Rule, Terms
-from prudent.rules.scores import ROUNDING, CalibrationScores
+from prudent.rules.scores import CalibrationScores, Rounding, rounding_of
 
 
 def _scores_by_model(detector: Any) -> bool:
@@ -239,7 +239,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
     @available_if(_scores_by_model)
     def calibrated_scores(self, X: Any) -> FloatArray:
         """Scores by `estimator_` on the scale of `calibration_scores_` ("split")."""
-        return ordinary_scores(self.estimator_, self._rows(X))
+        return ordinary_scores(self.estimator_, self._rows(X))[0]
 
     def _holds_out_rows(self) -> bool:
         method = getattr(self, "method_", self.method)
@@ -289,8 +289,8 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         self.estimator_ = estimator
 
     def _scores(self, X: Any, y: Any) -> CalibrationScores:
-        scores = ordinary_scores(self.estimator_, X)
-        return CalibrationScores.from_rows(scores, tolerance=ROUNDING)
+        scores, rounding = ordinary_scores(self.estimator_, X)
+        return CalibrationScores.from_rows(scores, tolerance=rounding.tolerance)
 
     def _rule(self, scores: CalibrationScores) -> Rule:
         self._n_ranking, self._smoothed = self.n_calibration_, self.ties == "smoothed"
@@ -325,7 +325,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
         thrown = self._coins(rows) if self._smoothed else None
         with one_thread("blas"):
             if self.method_ == SPLIT:
-                scores = ordinary_scores(self.estimator_, rows)
+                scores, _ = ordinary_scores(self.estimator_, rows)
                 p_values = self.rule_.p_values(scores, coins=thrown)
                 below = distance_beyond(scores, self.calibration_scores_)
             else:
@@ -365,16 +365,19 @@ class EllipsoidDetector(OutlierMixin, BaseEstimator):
         return -np.linalg.norm(whitened, axis=1) - strange
 
 
-def ordinary_scores(detector: Any, X: Any) -> FloatArray:
+def ordinary_scores(detector: Any, X: Any) -> tuple[FloatArray, Rounding]:
     """Scores of rows by a fitted outlier detector, high for ordinary rows.
 
-    The `decision_function` of a class with `decision_scores_` is high for strange rows
-    (PyOD).
+    And how far apart scores may be that are equal. The `decision_function` of a class
+    with `decision_scores_` is high for strange rows (PyOD).
     """
     if hasattr(detector, "score_samples"):
-        return np.asarray(detector.score_samples(X), dtype=np.float64)
-    values = np.asarray(detector.decision_function(X), dtype=np.float64)
-    return -values if hasattr(detector, "decision_scores_") else values
+        values = np.asarray(detector.score_samples(X))
+    else:
+        values = np.asarray(detector.decision_function(X))
+        if hasattr(detector, "decision_scores_"):
+            values = -values
+    return np.asarray(values, dtype=np.float64), rounding_of(values)
 
 
 def distance_beyond(scores: FloatArray, ranked: FloatArray) -> FloatArray:

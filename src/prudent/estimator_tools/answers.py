@@ -101,9 +101,10 @@ def model_name(model: Any) -> str:
     return type(inner).__name__
 
 
-def decision_values(model: Any, X: Any) -> FloatArray:
+def decision_values(model: Any, X: Any) -> NDArray[Any]:
     """`decision_function` of a model without `predict_proba`, (n,) or (n, n_classes).
 
+    In the precision of the model, by which equal values are told.
     Raises TypeError for a model that has neither.
     """
     if not hasattr(model, "decision_function"):
@@ -111,10 +112,10 @@ def decision_values(model: Any, X: Any) -> FloatArray:
             f"{model_name(model)} has neither predict_proba nor "
             "decision_function, so its answers cannot be ranked."
         )
-    return np.asarray(model.decision_function(X), dtype=np.float64)
+    return np.asarray(model.decision_function(X))
 
 
-def class_decisions(model: Any, X: Any) -> FloatArray:
+def class_decisions(model: Any, X: Any) -> NDArray[Any]:
     """`decision_values` with one column a class, or (n,) of two.
 
     Raises TypeError for a model with a column for each pair of classes, as some have.

@@ -271,7 +271,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
                 # What is wrong with the winner is said when it is fitted to all rows.
                 warnings.simplefilter("ignore")
                 model.fit(_safe_indexing(X, train), y[train])
-                values = class_scores(model, _safe_indexing(X, judged))
+                values, _ = class_scores(model, _safe_indexing(X, judged))
             if np.isnan(values).any():
                 raise ValueError("it gave NaN scores.")
             probable = hasattr(model, "predict_proba")

@@ -567,7 +567,7 @@ def _add_levels(
     else:
         from prudent.certification.held_out import answer_scores
 
-        scores = answer_scores(wrapped.estimator_, X, wrapped.scoring)
+        scores, _ = answer_scores(wrapped.estimator_, X, wrapped.scoring)
         made = wrapped.rule_.calibration
         for level in wish.levels:
             rule = made.rule(level) if wish.subgroups else made.rule(level, wish.share)
@@ -615,7 +615,7 @@ def _add_limits(
 
     wish, classes = task.wish, task.rows.classes
     assert wish is not None
-    scores = class_scores(fitted.estimator_, X)
+    scores, _ = class_scores(fitted.estimator_, X)
     answers = []
     for level in wish.levels:
         try:

@@ -121,7 +121,7 @@ class SelectiveDisplay(Display):
         return cls.from_predictions(
             y,
             estimator.estimator_.predict(X),
-            answer_scores(estimator.estimator_, X, estimator._scoring),
+            answer_scores(estimator.estimator_, X, estimator._scoring)[0],
             threshold=estimator.threshold_,
             limit=estimator.error_rate,
             name=type(estimator).__name__ if name is None else name,
@@ -275,7 +275,7 @@ class ClassErrorDisplay(Display):
         column = int(np.flatnonzero(estimator.classes_ == positive)[0])
         return cls.from_predictions(
             y,
-            class_scores(estimator.estimator_, X)[:, column],
+            class_scores(estimator.estimator_, X)[0][:, column],
             positive=positive,
             threshold=float(estimator.thresholds_[column]),
             limits={str(p.scope): p.bound for p in estimator.guarantees_},

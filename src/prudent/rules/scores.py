@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from prudent.core.types import BoolArray, FloatArray, IntArray
 
 ROUNDING = 1e-9
+# Of fewer digits: models of single precision differ by up to 3e-6 (1 + |s|).
+COARSE = {"float32": 1e-5, "float16": 1e-2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +32,14 @@ class Rounding:
     by up to `tolerance` (1 + |s|). The `probabilities` p, which are scores in [0, 1],
     differ less towards their ends, by up to `tolerance` min(p, 1 - p) + 1e-15 p: many
     rows of a model that is too sure of itself lie there, and have their order.
+    That takes double precision: of p = 1 - 1e-7 single precision knows no digit of
+    1 - p, and may give 1. All scores from `top` on are equal to it, which are log odds
+    where probabilities are 1.
     """
 
     tolerance: float
     probabilities: bool = False
+    top: float = np.inf
 
     def lowered(self, scores: Any) -> Any:
         """The smallest number that is equal to each score."""
@@ -47,8 +53,10 @@ class Rounding:
         if not self.tolerance:
             return scores
         step = sign * self.tolerance
+        scores = np.minimum(scores, self.top)
         with np.errstate(over="ignore", invalid="ignore"):
             moved = scores * np.where(scores < 0, 1 - step, 1 + step) + step
+            moved = np.where(moved > self.top, np.inf, moved)
             if not self.probabilities:
                 return moved
             within = scores + step * np.minimum(scores, 1 - scores)
@@ -76,6 +84,17 @@ class Rounding:
 EXACT = Rounding(0.0)
 NUMBERS = Rounding(ROUNDING)
 PROBABILITIES = Rounding(ROUNDING, probabilities=True)
+
+
+def rounding_of(values: Any, *, probabilities: bool = False) -> Rounding:
+    """How far apart values of a model may be that are equal: by their own type.
+
+    A model that answers in single precision has computed in it.
+    """
+    tolerance = COARSE.get(np.asarray(values).dtype.name)
+    if tolerance is None:
+        return PROBABILITIES if probabilities else NUMBERS
+    return Rounding(tolerance, top=1.0 if probabilities else np.inf)
 
 
 class Counts(NamedTuple):
@@ -136,7 +155,7 @@ class CalibrationScores:
         same = all(part.names == parts[0].names for part in parts)
         names = parts[0].names if same else tuple(sorted(scores_by_name))
         scores = tuple(np.sort(np.concatenate(scores_by_name[name])) for name in names)
-        return cls(scores, names, parts[0].tolerance)
+        return cls(scores, names, max(part.tolerance for part in parts))
 
     @property
     def sizes(self) -> IntArray:
