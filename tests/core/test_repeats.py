@@ -97,6 +97,28 @@ def test_the_table_of_the_fit_is_not_new(name):
     assert known(X).copies(keys_of_rows(X[: n // 2])) == n // 2
 
 
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7, 1.0, 2.0])
+def test_a_fit_that_held_copies_knows_its_rows(share):
+    X = np.random.default_rng(0).normal(size=(1000, 5))
+    table = known(np.r_[X, np.tile(X, (2, 1))[: int(1000 * share)]])
+    assert table.holds_copies()
+    for n_new in (1, 50, 150, 300, 600):
+        assert table.copies(keys_of_rows(X[:n_new])) == n_new
+    assert table.copies(keys_of_rows(X + 1)) == 0
+
+
+@pytest.mark.parametrize("name", BY_CHANCE)
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 2.0])
+def test_new_rows_are_no_copies_where_the_fit_held_some(name, share):
+    draw, n = BY_CHANCE[name]
+    rng = np.random.default_rng(6)
+    for _ in range(40):
+        fit, new = np.split(np.asarray(draw(rng, 2 * n), dtype=float), 2)
+        table = known(np.r_[fit, np.tile(fit, (2, 1))[: int(n * share)]])
+        assert table.copies(keys_of_rows(new)) == 0
+        assert table.copies(keys_of_rows(new[:7])) == 0
+
+
 @given(st.integers(2, 16), st.floats(-7, 7))
 def test_the_bets_pay_at_most_one_on_average(j, log_rate):
     """For every rate of a value, given that it is drawn at all, or about j times."""

@@ -415,9 +415,14 @@ class KnownRows:
         n, hits = len(keys), int(np.isin(keys, self.keys).sum())
         if hits == 0:
             return 0
-        _, place, count = np.unique(self.keys, return_inverse=True, return_counts=True)
-        inside = float((count[place] > 1).mean())
-        expected = max(3 * n * inside, self.near * n * len(self.keys))
+        _, count = np.unique(self.keys, return_counts=True)
+        if self.holds_copies():
+            # They say nothing of chance. Where each row stands twice, the table does.
+            times = int(count.min())
+            count = count // times if times > 1 else np.ones_like(count)
+        n_own = int(count.sum())
+        inside = float(count[count > 1].sum()) / n_own
+        expected = max(3 * n * inside, self.near * n * n_own)
         if hits > expected and 2 * inside <= 1:
             return hits
         return hits if log_chance_of_split(self.keys, keys) < math.log(LEVEL) else 0
