@@ -48,10 +48,10 @@ def test_knapsack_equals_a_linear_programme():
 
 def test_a_class_without_a_promise_counts_as_always_wrong():
     given = promises([0.1, 0.2])
-    assert error_rate_under_priors(given, lower={"new": 0.25}).bound == 1.0
-    found = error_rate_under_priors(given, upper={"new": 0.25})
+    assert error_rate_under_priors(given, lower={7: 0.25}).bound == 1.0
+    found = error_rate_under_priors(given, upper={7: 0.25})
     assert found.bound == pytest.approx(0.25 + 0.75 * 0.2)
-    assert error_rate_under_priors(given, upper={"new": 0.0}).bound == 0.2
+    assert error_rate_under_priors(given, upper={7: 0.0}).bound == 0.2
 
 
 def test_promises_that_hold_at_once_keep_their_confidence():
@@ -178,3 +178,10 @@ def test_no_promise_to_start_from():
         error_rate_under_priors(
             [Guarantee(quantity="error rate", bound=0.1, sense="<=")]
         )
+
+
+@pytest.mark.parametrize("name", ["lower", "upper"])
+@pytest.mark.parametrize("limits", [{"0": 0.1}, {0: 0.1, "benign": 0.1}])
+def test_labels_of_another_type_are_no_classes(name, limits):
+    with pytest.raises(ValueError, match=f"labels are text in `{name}`, such as"):
+        error_rate_under_priors(promises([0.1, 0.2]), **{name: limits})

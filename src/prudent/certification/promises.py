@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prudent.core.assumptions import Assumption
-from prudent.core.guarantee import AverageOver, Guarantee
+from prudent.core.guarantee import AverageOver, Guarantee, check_one_type
 from prudent.core.validation import shown
 
 # Stands for all classes that nobody names.
@@ -30,8 +30,9 @@ def error_rate_under_priors(
         Promises as `certify` or `NeymanPearsonClassifier` make them; those of
         quantity "class error rate" are used.
     lower, upper : mapping of label to float, default=None
-        Least and largest share of a class; 0 and 1 for classes not named. A class
-        without a promise counts as always wrong unless its `upper` is 0.
+        Least and largest share of a class; 0 and 1 for classes not named. Write labels
+        exactly as the model has them: a class without a promise counts as always wrong
+        unless its `upper` is 0.
 
     Returns
     -------
@@ -41,9 +42,10 @@ def error_rate_under_priors(
     Raises
     ------
     ValueError
-        If there is no promise on a class error rate, no shares lie in the box, a
-        limit lies outside [0, 1], the promises are about rows and about groups or
-        about different subgroups, or on averages that cannot be added up.
+        If there is no promise on a class error rate, no shares lie in the box, labels
+        are text beside numbers, a limit lies outside [0, 1], the promises are about
+        rows and about groups or about different subgroups, or on averages that cannot
+        be added up.
 
     Notes
     -----
@@ -82,7 +84,13 @@ def error_rate_under_priors(
             "no promise on the error rate of a class is given; certify(model, X, y, "
             "claims='all') makes one for each class."
         )
-    named = [*(g.scope for g in by_class), *lower, *upper]
+    scopes = [g.scope for g in by_class]
+    is_text = isinstance(scopes[0], str)
+    for name, limits in (("`lower`", lower), ("`upper`", upper)):
+        # One that differs comes first, where it is looked at.
+        labels = sorted(limits, key=lambda label: isinstance(label, str) == is_text)
+        check_one_type({"the promises": scopes, name: labels})
+    named = [*scopes, *lower, *upper]
     bounds: dict[Any, float] = dict.fromkeys(named, 1.0)
     for promise in by_class:
         bounds[promise.scope] = min(promise.bound, bounds[promise.scope])

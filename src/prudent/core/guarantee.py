@@ -754,7 +754,7 @@ def violated_rows(
         labels["`y_answer`"] = answer
     elif classes is not None:
         labels["`classes`"] = np.asarray(classes)
-    _check_one_type(labels)
+    check_one_type(labels)
     if quantity == "probability":
         return counted, truth == scope
     violated: Any
@@ -817,7 +817,7 @@ def _lacking(
     return ~np.any(sets & (truth[:, None] == labels), axis=1)
 
 
-def _check_one_type(labels: Mapping[str, Any]) -> None:
+def check_one_type(labels: Mapping[str, Any]) -> None:
     """Refuse text beside numbers, where no label ever equals another: 1 and '1'."""
     first = {name: given[0] for name, given in labels.items() if len(given)}
     text = [name for name, label in first.items() if isinstance(label, str)]
