@@ -251,6 +251,8 @@ def test_wrong_parameters_are_refused_before_any_work(settings, message):
 def test_weights_are_refused_and_infeasible_limits_are_those_of_the_wrapper():
     with pytest.raises(TypeError, match="BestClassifier: `sample_weight` is not supp"):
         best().fit(X, Y, sample_weight=np.ones(len(Y)))
+    with pytest.raises(TypeError, match="positional"):
+        best().fit(X, Y, np.ones(len(Y)))
     with pytest.raises(InfeasibleError, match="rows are needed for 0.001"):
         best("missed 0 <= 0.1%").fit(X, Y)
 

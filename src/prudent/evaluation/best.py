@@ -174,6 +174,7 @@ class BestClassifier(ClassifierMixin, BaseEstimator):
         self,
         X: Any,
         y: Any,
+        *,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
         **unsupported: Any,
