@@ -236,6 +236,12 @@ def test_rows_of_a_sparse_fit_are_found(matrix):
     assert certify(model, matrix(new), y)
 
 
+def test_images_have_rows_too():
+    X, _ = rows(300)
+    images = X[:, :2].reshape(300, 2, 1)
+    np.testing.assert_array_equal(table_keys(images)[0], table_keys(X[:, :2])[0])
+
+
 def test_words_of_the_fit_are_found():
     X, y = rows(300)
     table, new = COPIED["words"](X), COPIED["words"](rows(100, seed=1)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -373,7 +374,9 @@ def table_keys(X: Any) -> tuple[Keys, list[Keys]]:
         columns = map(cells_of, frame.iter_columns())
     else:
         values = np.asarray(X)
-        columns = values.T if values.ndim == 2 else [values] * (values.ndim == 1)
+        # Of images each cell is a column.
+        n_cells = math.prod(values.shape[1:])
+        columns = values.reshape(len(values), n_cells).T if values.ndim else []
     keys, cells = np.zeros(0, dtype=np.uint64), []
     for place, column in enumerate(columns):
         if column.dtype.kind in "fiub":
