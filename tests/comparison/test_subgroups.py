@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -157,3 +159,52 @@ def test_promises_with_confidence_hold_in_every_subgroup_at_once(people):
     for item in items_of(found).values():
         allowed = binom.isf(1e-4, int(item.n), 0.1)
         assert item.violations <= allowed
+
+
+def far_apart(n_rows, n_sites):
+    """Two classes that any method tells apart, equally many of them in each site."""
+    x = np.random.default_rng(5).normal(size=n_rows)
+    place = np.arange(n_rows)
+    is_high = place // n_sites % 2 == 1
+    frame = pd.DataFrame({"site": [f"s{i % n_sites}" for i in place], "x": x})
+    frame["x"] += 40 * is_high
+    return frame, np.where(is_high, "high", "low")
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_sites", "promise"),
+    [
+        (60, 2, "error <= 10% in every site"),
+        (118, 2, "error <= 10% in every site"),
+        (400, 2, "error <= 5% in every site"),
+        (160, 8, "coverage >= 95% in every site"),
+        (160, 8, "coverage >= 90% in every class and site"),
+    ],
+)
+def test_where_all_parts_are_too_small_what_is_said_to_be_enough_is(
+    n_rows, n_sites, promise
+):
+    with pytest.raises(InfeasibleError) as refused:
+        compare(far_apart(n_rows, n_sites), promise, cv=5)
+    said = str(refused.value)
+    needed = re.search(r"in about ([\d\s]+) rows of a table like this", said)[1]
+    enough = int(re.sub(r"\s", "", needed))
+    assert enough > n_rows
+    found = compare(far_apart(enough, n_sites), promise, cv=5)
+    assert found.rows[0].asked.needs is None
+    assert found.rows[0].asked.decided > 0.9
+    weaker = re.search("ask for '([^']+)'", said)
+    if weaker is not None:
+        assert (
+            compare(far_apart(n_rows, n_sites), weaker[1], cv=5).rows[0].asked.decided
+        )
+
+
+def test_what_is_suggested_can_be_had_in_every_part_where_any_promise_can():
+    table = far_apart(118, 2)
+    with pytest.raises(InfeasibleError) as refused:
+        compare(table, "error <= 10% in every site", cv=5)
+    # At 20 % the rows of one site could prove it, but not those of both.
+    assert "ask for 'error <= 30% in every site'" in str(refused.value)
+    found = compare(table, "error <= 30% in every site", cv=5)
+    assert found.rows[0].asked.decided == 1

@@ -610,6 +610,17 @@ def test_too_few_rows_for_any_method_says_what_could_help():
     )
 
 
+def test_leaving_rare_classes_out_is_no_help_where_a_subgroup_lacks_rows():
+    of_class = needing(rows=40, label="a")
+    of_part = replace(of_class, subgroup="sex=f", of_table=160)
+    for needs, is_offered in ((of_class, True), (of_part, False)):
+        found = findings(covering("lda", 0.0, "nothing answered", needs))
+        found = replace(found, frontier=curve("coverage", {"lda": (0.0,) * 4}))
+        help_ = verdict(found)[-1]
+        assert ("--min-class-rows 40" in help_) == is_offered
+    assert "40 rows of 'a with sex=f' (10 held out), in about 160 rows of a" in help_
+
+
 def test_failures_are_one_line_each_under_the_table():
     failed = MethodRow(method="qda", failure=Failure(kind="error", text="no."))
     found = findings(covering("lda", 0.9), failed)

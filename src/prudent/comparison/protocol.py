@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from importlib.metadata import version
 from inspect import signature
-from itertools import groupby
+from itertools import groupby, product
 from numbers import Integral
 from typing import Any
 
@@ -47,6 +47,7 @@ from prudent.evaluation.evaluate import (
     is_hopeless,
     lacking,
     make_folds,
+    rows_of_cells,
     training_moments,
 )
 from prudent.evaluation.methods import (
@@ -70,13 +71,7 @@ from prudent.evaluation.words import needed
 from prudent.exceptions import InfeasibleError
 from prudent.io.errors import counted, listed, thousands
 from prudent.io.survey import treatment
-from prudent.rules.subgroups import (
-    Memberships,
-    cell_name,
-    cell_places,
-    cells_of,
-    cells_with_rows_enough,
-)
+from prudent.rules.subgroups import Memberships, cells_with_rows_enough
 from prudent.rules.wish import CONFIDENCE, Wish, parse_promise
 
 LONGEST_REASON = 300
@@ -685,16 +680,12 @@ def _notes_on_subgroups(
     share = (1 - 1 / n_folds) * held_out_share(wish)
     n_methods = max(sum(not method.chooses for method in methods), 1)
     if wish.kind == "error":
-        cells = cells_of(inside.members)
-        counts = np.bincount(cell_places(cells, inside.members), minlength=len(cells))
+        names, counts = rows_of_cells(rows, np.arange(len(rows.y)))
         together = shared_confidence(wish, n_methods)
         kept = cells_with_rows_enough(
             (share * counts).astype(np.intp), wish.allowed, together
         )
-        small = [
-            f"{cell_name(cells[c], inside.names)} ({counts[c]} rows)"
-            for c in np.flatnonzero(~kept)
-        ]
+        small = [f"{names[c]} ({counts[c]} rows)" for c in np.flatnonzero(~kept)]
         start = "too few rows to prove the error rate, never answered"
     else:
         labels = {"": np.ones(len(rows.y), dtype=bool)}
@@ -794,6 +785,7 @@ def _holds_out(method: Method, task: Task) -> bool:
 def _nearest(task: Task) -> str | None:
     """The least weaker promise for which the rows of every fold suffice.
 
+    With subgroups those of every subgroup, or of some if no promise is left otherwise.
     Where none of its sort is left, sets that hold the label of most rows.
     """
     wish, classes = task.wish, task.rows.classes.tolist()
@@ -812,11 +804,9 @@ def _nearest(task: Task) -> str | None:
         most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
         levels = [level for level in SETS_INSTEAD if level <= most]
         texts += [(f"coverage >= {100 * level:.0f}%", None) for level in levels]
-    for text, confidence in texts:
-        other = parse_promise(text, classes, confidence=confidence)
-        if all(
-            not lacking(replace(task, wish=other), fold, holds_out=True)
-            for fold in task.folds
-        ):
+    for in_every_part, (text, confidence) in product((True, False), texts):
+        other = replace(task, wish=parse_promise(text, classes, confidence=confidence))
+        lacks = partial(lacking, other, holds_out=True, in_every_part=in_every_part)
+        if not any(map(lacks, task.folds)):
             return text
     return None

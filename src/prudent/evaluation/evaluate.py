@@ -44,10 +44,17 @@ from prudent.evaluation.promising import (
     is_full_conformal,
     promised,
     promising,
+    shared_confidence,
 )
 from prudent.evaluation.records import ALARMS, CALIBRATION, MOVED, RegionMap, Settings
 from prudent.exceptions import InfeasibleError, PrudentWarning
 from prudent.rules.rule import Rule
+from prudent.rules.subgroups import (
+    cell_name,
+    cell_places,
+    cells_of,
+    cells_with_rows_enough,
+)
 from prudent.rules.wish import Wish
 
 
@@ -361,9 +368,13 @@ class FoldResult(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
+def lacking(
+    task: Task, fold: Fold, *, holds_out: bool, in_every_part: bool = False
+) -> tuple[int, ...]:
     """Classes of which a promise lacks rows; -1: rows of any class.
 
+    Where one of several subgroups that has rows enough is of use, a class lacks rows if
+    no subgroup has enough of it, or `in_every_part` if one has not.
     Known before any fit: which rows are held out depends on their number and the seed.
     """
     wish, rows = task.wish, task.sampled(fold.train)
@@ -381,12 +392,16 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
                 f"the latest {share:g} or as late as these: give finer times."
             ) from None
     if not wish.by_class:
-        return (-1,) if len(rows) < fewest_held_out(wish, task.n_methods) else ()
+        enough = _parts_with_rows_enough(task, rows)
+        return () if (enough.all() if in_every_part else enough.any()) else (-1,)
     labels = task.rows.classes.tolist()
     counts = np.bincount(task.rows.codes[rows], minlength=len(labels))
-    if task.rows.inside is not None and not is_in_sets(wish, len(labels)):
-        # One subgroup that lacks rows of a class is enough.
-        counts = rows_of_parts(task.rows, rows).min(axis=0)
+    if task.rows.inside is not None:
+        of_parts = rows_of_parts(task.rows, rows)
+        # Sets rule a class out wherever a subgroup has rows enough of it; where every
+        # row gets one answer, one subgroup that lacks rows spoils the promise.
+        one_is_of_use = is_in_sets(wish, len(labels)) and not in_every_part
+        counts = of_parts.max(axis=0) if one_is_of_use else of_parts.min(axis=0)
     named = [labels.index(g.scope) for g in wish.guarantees if g.scope in labels]
     fewest = {
         k: fewest_held_out(wish, task.n_methods, labels[k], task.n_subgroups)
@@ -396,6 +411,33 @@ def lacking(task: Task, fold: Fold, *, holds_out: bool) -> tuple[int, ...]:
     if wish.capacity is not None and len(rows) < fewest_held_out(wish, task.n_methods):
         return few or (-1,)
     return few
+
+
+def _parts_with_rows_enough(task: Task, rows: IntArray) -> BoolArray:
+    """Which parts have held-out rows enough for a promise about all classes."""
+    wish, n_methods = task.wish, task.n_methods
+    assert wish is not None
+    if task.rows.inside is None:
+        return np.array([len(rows) >= fewest_held_out(wish, n_methods)])
+    if wish.kind == "error":
+        _, counts = rows_of_cells(task.rows, rows)
+        together = shared_confidence(wish, n_methods)
+        return cells_with_rows_enough(counts, wish.allowed, together)
+    least = fewest_held_out(wish, n_methods, n_subgroups=task.n_subgroups)
+    enough: BoolArray = rows_of_parts(task.rows, rows).sum(axis=1) >= least
+    return enough
+
+
+def rows_of_cells(
+    table: LabelledRows, rows: IntArray
+) -> tuple[tuple[str, ...], IntArray]:
+    """Names of the cells that hold some rows of a table, and how many each holds."""
+    assert table.inside is not None
+    members, names = table.inside.members[rows], table.inside.names
+    cells = cells_of(members)
+    places = cell_places(cells, members)
+    counts = np.bincount(places[places >= 0], minlength=len(cells))
+    return tuple(cell_name(cell, names) for cell in cells), counts
 
 
 def rows_of_parts(table: LabelledRows, rows: IntArray) -> IntArray:

@@ -137,11 +137,14 @@ def shared_confidence(wish: Wish, n_methods: int) -> float:
 def each_confidence(wish: Wish, n_methods: int, n_subgroups: int = 0) -> float:
     """Confidence of each guarantee, for that of the method to hold for all of them.
 
-    Subgroups may overlap, so that their promises share what may fail. A capacity and
+    Subgroups may overlap, so that their promises share what may fail; cells, by which
+    error rates are proved and which `n_subgroups` counts then, do not. A capacity and
     what is promised beside it take half of that each; an answered share alone and the
     error rate that it comes with multiply.
     """
     together = shared_confidence(wish, n_methods)
+    if n_subgroups and wish.kind == "error":
+        return float(together ** (1 / n_subgroups))
     if n_subgroups:
         return 1 - (1 - together) / (len(wish.guarantees) * n_subgroups)
     if wish.kind == "answered":
@@ -191,14 +194,15 @@ def rows_needed(
 ) -> Needs:
     """Rows of the table that give a training part enough held-out ones.
 
-    Rows of a class (`label`; None: all rows count) are held out at random: enough of
-    them in 99 of 100 draws. Some methods hold nothing out. Where folds go `forward` in
-    time, the first training part is one of `n_folds` + 1 blocks.
+    Rows of a class (`label`; None: all classes count), or of one of the subgroups, are
+    held out at random: enough of them in 99 of 100 draws. Some methods hold nothing
+    out. Where folds go `forward` in time, the first training part is one of
+    `n_folds` + 1 blocks.
     """
     share = held_out_share(wish) if holds_out else 1.0
     held_out = fewest_held_out(wish, n_methods, label, n_subgroups)
     trained = fewest_to_hold_out(held_out, share) if holds_out else held_out
-    if label is not None and share < 1:
+    if (label is not None or n_subgroups) and share < 1:
         while bdtr(held_out - 1, trained, share) > RARELY:
             trained += 1
     rows = math.ceil(trained / (1 - 1 / n_folds))

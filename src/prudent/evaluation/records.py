@@ -170,6 +170,7 @@ class Needs:
     to_fit: int  # rows that one fit on the whole table needs
     of_table: int | None = None  # rows of all classes, at the shares of this table
     unit: str = "rows"  # what is counted: groups, where rows belong together
+    subgroup: str | None = None  # of this part of the population; None: of any
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,8 @@ from prudent.evaluation.evaluate import (
     Evaluation,
     FoldResult,
     Task,
+    is_in_sets,
+    rows_of_cells,
     rows_of_parts,
 )
 from prudent.evaluation.frame import (
@@ -382,29 +384,43 @@ def _needs(folds: Sequence[FoldResult], task: Task) -> Needs | None:
 
 
 def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
-    """Rows that a table like this needs of the rarest of the classes that lack some."""
-    assert task.wish is not None
-    asked_of: dict[str, Any] = {
-        "n_methods": task.n_methods,
-        "n_folds": task.settings.n_folds,
-        "holds_out": holds_out,
-        "forward": task.rows.times is not None,
-    }
-    unit = "rows" if task.rows.groups is None else "groups"
-    if lacking == {-1}:
-        return replace(rows_needed(task.wish, None, **asked_of), unit=unit)
-    counts, inside = task.rows.counts, task.rows.inside
-    rarest = min(lacking - {-1}, key=lambda k: int(counts[k]))
-    asked_of["n_subgroups"] = task.n_subgroups
-    needs = rows_needed(task.wish, task.rows.classes.tolist()[rarest], **asked_of)
-    n_rows = int(counts[rarest])
-    if inside is not None:  # of this class in the subgroup that has fewest
-        of_parts = rows_of_parts(task.rows, np.arange(len(task.rows.y)))[:, rarest]
-        name = inside.names[int(of_parts.argmin())]
-        needs = replace(needs, label=f"{needs.label} with {name}")
-        n_rows = int(of_parts.min())
-    share = max(n_rows, 1) / len(task.rows.y)
-    return replace(needs, of_table=math.ceil(needs.rows / share), unit=unit)
+    """Rows that a table like this needs of the rarest of the classes that lack some.
+
+    With subgroups those of the largest part, where one with rows enough is of use, else
+    of the smallest.
+    """
+    table, wish, few = task.rows, task.wish, lacking - {-1}
+    assert wish is not None
+    every, labels = np.arange(len(table.y)), table.classes.tolist()
+    label, n_rows = None, len(every)
+    subgroup: str | None = None
+    names: tuple[str, ...] = ()
+    if few:
+        rarest = min(few, key=lambda k: int(table.counts[k]))
+        label, n_rows = labels[rarest], int(table.counts[rarest])
+    if table.inside is not None:
+        names, of_parts = table.inside.names, rows_of_parts(table, every)
+        if wish.kind == "error":
+            names, of_parts = rows_of_cells(table, every)
+        else:
+            of_parts = of_parts[:, rarest] if few else of_parts.sum(axis=1)
+        one_is_of_use = not few or is_in_sets(wish, len(labels))
+        place = int(of_parts.argmax() if one_is_of_use else of_parts.argmin())
+        subgroup, n_rows = names[place], int(of_parts[place])
+    needs = rows_needed(
+        wish,
+        label,
+        n_methods=task.n_methods,
+        n_folds=task.settings.n_folds,
+        holds_out=holds_out,
+        forward=table.times is not None,
+        n_subgroups=len(names),
+    )
+    unit = "rows" if table.groups is None else "groups"
+    if n_rows < len(every):
+        share = max(n_rows, 1) / len(every)
+        needs = replace(needs, of_table=math.ceil(needs.rows / share))
+    return replace(needs, unit=unit, subgroup=subgroup)
 
 
 def _rank(row: MethodRow) -> tuple[float, ...]:

@@ -537,9 +537,10 @@ def _before_a_choice(findings: Findings) -> list[str]:
 
 def needed(needs: Needs) -> str:
     """How many rows a promise needs, here and for a model of all rows."""
-    whose = "" if needs.label is None else f" of {shown(needs.label)}"
+    part = [name for name in (needs.label, needs.subgroup) if name is not None]
+    whose = f" of {shown(' with '.join(part))}" if part else ""
     table = ""
-    if needs.of_table is not None and needs.label is not None:
+    if needs.of_table is not None:
         table = (
             f", in about {thousands(needs.of_table)} {needs.unit} of a table like this"
         )
@@ -556,7 +557,8 @@ def _without_rare(findings: Findings, least: Needs) -> str:
     """The option that leaves rarer classes out; "" where two would not be left."""
     in_sets = findings.frontier is not None and findings.frontier.kind == "coverage"
     enough = sum(count >= least.rows for count in findings.data.class_counts)
-    if least.label is None or not in_sets or enough < 2:
+    of_class = least.label is not None and least.subgroup is None
+    if not of_class or not in_sets or enough < 2:
         return ""
     return f"--min-class-rows {least.rows}"
 
