@@ -342,6 +342,30 @@ def test_few_rows_carry_sets_of_labels(prudent, tmp_path, promise, instead):
     assert again.code == 0
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "promise", "confidence", "instead"),
+    [
+        (81, "coverage >= 95% in every class", "0.9", "'coverage >= 80%', or"),
+        (24, "coverage >= 95% in every class", "0.99", "80%' without --confidence, or"),
+        (24, "error <= 10%", "0.99", "80%' without --confidence, which is about sets"),
+    ],
+)
+def test_what_is_suggested_beside_a_confidence_can_be_asked_as_it_is_said(
+    prudent, tmp_path, n_rows, promise, confidence, instead
+):
+    lines = [f"{n},{'ab'[n % 2]}" for n in range(n_rows)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]))
+    common = ("compare", tmp_path / "t.csv", "--target", "y", *ONE_BASELINE)
+    given = ("--confidence", confidence)
+    outcome = prudent(*common, "--promise", promise, *given)
+    assert outcome.code == 6
+    assert instead in outcome.err
+    weaker = re.search("ask for '([^']+)'", outcome.err)[1]
+    is_without = "without --confidence" in outcome.err
+    again = prudent(*common, "--promise", weaker, *(() if is_without else given))
+    assert again.code == 0
+
+
 @pytest.mark.parametrize("confidence", [(), ("--confidence", "0.9")])
 def test_next_command_makes_the_promise_of_the_table(
     prudent, tmp_path, monkeypatch, confidence

@@ -432,7 +432,7 @@ def run(
         details=protocol.details,
         n_methods=max(sum(not method.chooses for method in methods), 1),
     )
-    refuse_hopeless(task, methods)
+    refuse_hopeless(task, methods, protocol.confidence)
     return _run(methods, task, data, progress)
 
 
@@ -726,11 +726,13 @@ def _peak_memory() -> int | None:
     return peak if sys.platform == "darwin" else 1024 * peak
 
 
-def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
+def refuse_hopeless(
+    task: Task, methods: Sequence[Method], confidence: float | None
+) -> None:
     """Raise InfeasibleError where every method lacks rows for its promise on each fold.
 
     It says how many rows there would have to be, and the nearest promise that these
-    rows allow.
+    rows allow, with the `confidence` that was given, if any, or else without one.
     """
     if any(method.chooses for method in methods):
         task = task.alone()  # one that shares the level with nobody can do most
@@ -742,9 +744,11 @@ def refuse_hopeless(task: Task, methods: Sequence[Method]) -> None:
         return
     lacks = {k for fold in task.folds for k in lacking(task, fold, holds_out=holds_out)}
     instead = []
-    near = _nearest(task)
+    near, near_confidence = _nearest(task, confidence)
     if near is not None:
         instead.append(f"ask for {near!r}")
+        if confidence is not None and near_confidence is None:
+            instead[-1] += " without --confidence"
         if near.startswith("coverage") and task.wish.kind != "coverage":
             instead[-1] += ", which is about sets of labels"
     if task.n_methods > 1 and not _is_out_of_reach(task.alone(), holding=True):
@@ -782,9 +786,11 @@ def _holds_out(method: Method, task: Task) -> bool:
     return holds_out(task.promising(estimator, np.array(task.rows.counts)))
 
 
-def _nearest(task: Task) -> str | None:
+def _nearest(task: Task, given: float | None) -> tuple[str | None, float | None]:
     """The least weaker promise for which the rows of every fold suffice.
 
+    It comes with its confidence: for sets the one that was `given`, or None if it is
+    too high for any.
     With subgroups those of every subgroup, or of some if no promise is left otherwise.
     Where none of its sort is left, sets that hold the label of most rows.
     """
@@ -803,10 +809,14 @@ def _nearest(task: Task) -> str | None:
     if task.rows.inside is None:
         most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
         levels = [level for level in SETS_INSTEAD if level <= most]
-        texts += [(f"coverage >= {100 * level:.0f}%", None) for level in levels]
+        texts += [
+            (f"coverage >= {100 * level:.0f}%", confidence)
+            for confidence in dict.fromkeys((given, None))
+            for level in levels
+        ]
     for in_every_part, (text, confidence) in product((True, False), texts):
         other = replace(task, wish=parse_promise(text, classes, confidence=confidence))
         lacks = partial(lacking, other, holds_out=True, in_every_part=in_every_part)
         if not any(map(lacks, task.folds)):
-            return text
-    return None
+            return text, confidence
+    return None, None
