@@ -229,6 +229,18 @@ def test_extremal_means_attain_the_bounds_within_the_box(kind, box, c):
                 assert (np.abs(10 * shift) <= np.array(c) / model.scale_ + 1e-7).all()
 
 
+@pytest.mark.parametrize("kind", ["full", "tied"])
+def test_extremal_means_do_not_depend_on_the_prior(kind):
+    model = ImpreciseDiscriminantAnalysis(covariance_type=kind, imprecision=2.0)
+    rows = X_IRIS[::15]
+    expected = model.fit(X_IRIS, Y_IRIS).extremal_means(rows)
+    model.set_params(priors=[0.0, 0.5, 0.5])
+    for means, same in zip(
+        model.fit(X_IRIS, Y_IRIS).extremal_means(rows), expected, strict=True
+    ):
+        np.testing.assert_allclose(means, same, atol=1e-9)
+
+
 @pytest.mark.parametrize("c", [2.0, [2.0, 0.0, 1.0, 0.5]])
 def test_mean_bounds_are_those_of_the_paper(c):
     model = sparse_iris(imprecision=c, scale=None)

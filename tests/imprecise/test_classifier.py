@@ -1,3 +1,4 @@
+import itertools
 import pickle
 
 import numpy as np
@@ -15,6 +16,7 @@ from prudent import (
     predict_set,
 )
 from prudent.exceptions import DegenerateDataError, PrudentWarning
+from prudent.imprecise.model import CRITERIA
 
 X_REFERENCE = np.array(
     [
@@ -258,6 +260,40 @@ def test_default_scale_makes_units_irrelevant(iris, kind):
     sets = model.fit(X, y).predict_set(X)
     moved = X * unit + shift
     np.testing.assert_array_equal(sets, model.fit(moved, y).predict_set(moved))
+
+
+@pytest.mark.parametrize("box", ["mean", "natural"])
+@pytest.mark.parametrize("kind", TYPES)
+def test_no_finite_row_is_too_far_for_an_answer(iris, kind, box):
+    largest = np.finfo(float).max
+    rows = np.concatenate(
+        [size * np.vstack([iris[0][[0, 68]], np.eye(4)]) for size in (1e154, 1e300)]
+    )
+    rows = np.vstack([rows, -rows, np.diag(np.full(4, -largest))])
+    costs = [[0, 1, 4], [2, 0, 1], [5, 1, 0]]
+    model = ImpreciseDiscriminantAnalysis(covariance_type=kind, box=box).fit(*iris)
+    for criterion, losses in itertools.product(CRITERIA, [None, costs]):
+        if criterion == "interval" and losses is not None:
+            continue
+        for amount in (0.0, 5.0):
+            settings = {"criterion": criterion, "costs": losses}
+            model.set_params(**settings, prior_imprecision=amount)
+            assert model.predict_set(rows).any(axis=1).all()
+            np.testing.assert_allclose(model.predict_proba(rows).sum(axis=1), 1.0)
+            assert np.isfinite(model.posterior_bounds(rows)).all()
+
+
+@pytest.mark.parametrize("kind", ["full", "tied", "diag"])
+@pytest.mark.parametrize("unit", [1e-100, 1e120])
+def test_how_far_is_too_far_depends_on_no_unit(iris, kind, unit):
+    X, y = iris
+    model = ImpreciseDiscriminantAnalysis(
+        covariance_type=kind, scale=None, imprecision=0.0
+    )
+    rows = np.vstack([X, 1e170 * np.eye(4)])
+    expected = model.fit(X, y).predict_proba(rows)
+    ours = model.fit(unit * X, y).predict_proba(unit * rows)
+    np.testing.assert_allclose(ours, expected, rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from prudent.calibration.families import (
     Statistics,
     shrunken_log_priors,
 )
-from prudent.core.classes import TINY_VARIATION, restrict
+from prudent.core.classes import FARTHEST, TINY_VARIATION, restrict
 from prudent.core.moments import ClassMoments, RawMoments
 from prudent.core.statistics import check_values
 from prudent.core.types import BoolArray, FloatArray, IntArray
@@ -32,8 +32,6 @@ from prudent.core.validation import Structure
 # --- standardised rows ----------------------------------------------------------------
 
 _ROWS_PER_BLOCK = 4096
-#: In standard deviations; the squared distance of such a row is finite still.
-_FARTHEST = 1e100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -419,7 +417,7 @@ class GaussianFamily:
             rows = X[block].astype(np.float64)
             with np.errstate(over="ignore"):
                 z = ((rows - self.centre)[:, self.kept]) / self.scale[self.kept]
-            np.clip(z, -_FARTHEST, _FARTHEST, out=Z[block, 1:])
+            np.clip(z, -FARTHEST, FARTHEST, out=Z[block, 1:])
         if X.dtype.kind == "f" and np.isnan(Z.sum()):
             missing = np.isnan(Z[:, 1:])
             Z[:, 1:][missing] = 0.0

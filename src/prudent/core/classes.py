@@ -21,6 +21,8 @@ PRIOR_TOLERANCE = 1e-8
 TINY, TINY_VARIATION = 1e-129, 1e-290
 # Fourth powers of smaller numbers lose digits, or are 0.
 TINY_FOR_FOURTH = 1e-70
+#: In standard deviations; the squared distance of such a row is finite still.
+FARTHEST = 1e100
 
 
 def check_two_classes(labels: Sequence[Any] | NDArray[Any]) -> None:

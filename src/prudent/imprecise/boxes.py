@@ -95,6 +95,11 @@ class Boxes(NamedTuple):
         """Log determinant of the covariance of each class."""
         return self.log_determinant[self.matrix]
 
+    @property
+    def narrowest(self) -> FloatArray:
+        """Least deviation of each feature (p,) in a class, given its other features."""
+        return np.asarray(1.0 / np.linalg.norm(self.factor, axis=1).max(axis=0))
+
     def posed(self, low: FloatArray, up: FloatArray, max_nodes: int = 0) -> Self:
         """The boxes with a prior, (K,) and (K,), and a limit of the search.
 
@@ -329,6 +334,11 @@ class DiagonalBoxes(NamedTuple):
         """Log determinant of the covariance of each class."""
         return -np.log(self.precision).sum(axis=1)
 
+    @property
+    def narrowest(self) -> FloatArray:
+        """Least deviation of each feature (p,) in a class."""
+        return np.asarray(1.0 / np.sqrt(self.precision.max(axis=0)))
+
     def with_shares(self, shares: FloatArray) -> Self:
         """Boxes in which feature j moves by its share (p,) of the imprecision."""
         # Natural boxes too: independent features move on their own.
@@ -354,7 +364,7 @@ class DiagonalBoxes(NamedTuple):
         """Exponent of every row and class at the centre of the boxes."""
         half = np.empty((len(points), len(self.mean)))
         for k in range(len(self.mean)):
-            half[:, k] = 0.5 * (points - self.mean[k]) ** 2 @ self.precision[k]
+            half[:, k] = _half_squares(points - self.mean[k], self.precision[k])
         return half
 
     def bounds(
@@ -370,9 +380,9 @@ class DiagonalBoxes(NamedTuple):
         for k, weight in enumerate(self.precision):
             gap = np.abs(points - self.mean[k])
             radius = imprecision * self.extent[k]
-            lower[:, k] = self.low[k] - 0.5 * (gap + radius) ** 2 @ weight
+            lower[:, k] = self.low[k] - _half_squares(gap + radius, weight)
             nearest = np.maximum(gap - radius, 0.0)
-            upper[:, k] = self.up[k] - 0.5 * nearest**2 @ weight
+            upper[:, k] = self.up[k] - _half_squares(nearest, weight)
         return lower, upper, 0
 
     def keep(self, points: FloatArray, imprecision: float) -> tuple[BoolArray, int]:
@@ -413,6 +423,12 @@ class DiagonalBoxes(NamedTuple):
         return critical, 0
 
 
+def _half_squares(gap: FloatArray, precision: FloatArray) -> FloatArray:
+    """Half the weighted sum of squares of each row (n,), in any unit of `gap`."""
+    half: FloatArray = 0.5 * np.einsum("ij,ij->i", gap * precision, gap)
+    return half
+
+
 def _lower_terms(
     boxes: DiagonalBoxes, points: FloatArray, a: int
 ) -> tuple[FloatArray, float]:
@@ -445,7 +461,7 @@ def _upper_pieces(
         return sums
 
     pieces = (
-        -0.5 * remaining(precision * gap**2),
+        -0.5 * remaining(precision * gap * gap),
         remaining(precision * gap * extent),
         -remaining(precision * extent**2),
     )

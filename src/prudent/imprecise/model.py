@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from prudent.core.binomial import check_fraction
-from prudent.core.classes import class_costs, log_probabilities, posterior_bounds
+from prudent.core.classes import (
+    FARTHEST,
+    class_costs,
+    log_probabilities,
+    posterior_bounds,
+)
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.imprecise.boxes import Boxes, DiagonalBoxes
@@ -249,7 +254,8 @@ class Model(NamedTuple):
 
     def extremal_means(self, X: NDArray[Any]) -> tuple[FloatArray, FloatArray, int]:
         """Moves of the means (n, K, p) to the least and largest density, as X."""
-        farthest, nearest, unanswered = self._posed().extremes(
+        boxes = self._posed(prior=False)  # moves are those of impossible classes too
+        farthest, nearest, unanswered = boxes.extremes(
             self._points(X), self.imprecision
         )
         return farthest * self.scale, nearest * self.scale, unanswered
@@ -259,12 +265,14 @@ class Model(NamedTuple):
         return self._posed().half_widths(self.imprecision) * self.scale
 
     def _points(self, X: NDArray[Any]) -> FloatArray:
-        """Rows in scaled coordinates, float64 and contiguous."""
+        """Rows in scaled coordinates, float64 and contiguous, of finite distance."""
         if len(self.features) < X.shape[1]:
             X = X[:, self.features]
-        points = np.subtract(X, self.origin, dtype=np.float64, order="C")
-        points /= self.scale
-        return points
+        with np.errstate(over="ignore"):
+            points = np.subtract(X, self.origin, dtype=np.float64, order="C")
+            points /= self.scale
+        farthest = FARTHEST * self.boxes.narrowest
+        return np.clip(points, -farthest, farthest, out=points)
 
     @property
     def _radius(self) -> float:

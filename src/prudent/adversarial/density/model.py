@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from prudent.core.classes import FARTHEST
 from prudent.core.guarantee import Guarantee
 from prudent.core.linalg import row_blocks
 from prudent.core.rows import Keys, keyed_uniform, keys_of_rows
@@ -32,7 +33,6 @@ _MAX_CENTRES = 300
 _BOX_MARGIN = 0.1  # of the data's range, on each side
 _SMALLEST_CELL = 2.0**-7  # in standard deviations
 _ROUNDING = 1e-12  # relative; a constant column's rows differ by no more
-_FARTHEST = 1e100  # standard deviations; squares stay finite
 _DEPARTURE = 1e6  # lost by a score for leaving a constant column: below all others
 _OUTSIDE = -1e5  # score of a row outside the reference, less its distance
 # Digits of a score, fewer than its rounding errors leave: a row scores the same in
@@ -83,7 +83,7 @@ class Standardisation:
         with np.errstate(over="ignore"):
             U = np.ldexp(X[:, kept], -self.exponent[kept])
             Z = (U - self.mean[kept]) / self.deviation[kept]
-        return np.clip(Z, -_FARTHEST, _FARTHEST)
+        return np.clip(Z, -FARTHEST, FARTHEST)
 
     def departure(self, X: FloatArray) -> FloatArray:
         """Penalty of each row for differing in a constant column; 0 if it does not.
