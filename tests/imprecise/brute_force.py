@@ -1,8 +1,9 @@
-"""Slow, independent answers: all vertices, and a generic bounded least squares."""
+"""Slow, independent answers: all vertices, bounded least squares, fractions."""
 
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import lsq_linear
@@ -29,6 +30,29 @@ def log_joint_bounds(x, means, covariances, weights, constants, c, box):
         lower[k] = constants[k] - worst
         upper[k] = constants[k] - best.cost
     return lower, upper
+
+
+def is_admissible(lower, upper, costs, decision, tie=0.0):
+    """Whether a decision costs least for some weights between two bounds, exactly.
+
+    A share `tie` of what deciding otherwise moves is neither gain nor loss.
+    """
+    exact = np.vectorize(Fraction, otypes=[object])
+    one = exact(np.eye(len(lower), dtype=int))
+    gains = exact(costs[:, [decision]]) - exact(np.delete(costs, decision, axis=1))
+    gains = (gains - Fraction(tie) * np.abs(gains)).T
+    limits = np.concatenate([exact(upper), -exact(lower), 0 * gains[:, 0]])
+    return has_solution([*np.column_stack([np.vstack([one, -one, gains]), limits])])
+
+
+def has_solution(rows):
+    """Whether a'w <= b holds for all rows (a, b) at some w: Fourier and Motzkin."""
+    for k in range(len(rows[0]) - 1):
+        above = [row / row[k] for row in rows if row[k] > 0]
+        below = [row / -row[k] for row in rows if row[k] < 0]
+        rows = [row for row in rows if row[k] == 0]
+        rows += [a + b for a, b in itertools.product(above, below)]
+    return all(row[-1] >= 0 for row in rows)
 
 
 def random_classes(rng, n_features, n_classes, *, tied=False, ridge=None):

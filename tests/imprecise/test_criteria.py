@@ -3,6 +3,7 @@ import pytest
 from mpmath import mp, mpf
 from sklearn.datasets import load_iris
 
+from imprecise.brute_force import is_admissible
 from prudent import ImpreciseDiscriminantAnalysis
 from prudent.core.classes import posterior_bounds
 from prudent.imprecise.criteria import CredalSet
@@ -143,6 +144,94 @@ def test_e_admissible_wherever_likelihoods_lie_and_in_any_unit(radius, spread, u
     assert maximal.tolist() == [[True, True, True]]
     admissible = credal.e_admissible(costs, maximal)
     assert admissible.tolist() == [[True, True, False]]
+
+
+def far_apart(seed):
+    """Likelihoods up to e^-100 apart, and costs of which many are equal."""
+    rng = np.random.default_rng(seed)
+    k = rng.integers(3, 5)
+    upper = -rng.choice([1.0, 10, 30]) * rng.exponential(size=k)
+    lower = upper - rng.choice([0.1, 1, 10, 30], size=k) * rng.exponential(size=k)
+    costs = rng.integers(0, 3, size=(k, k)) * (1.0 - np.eye(k))
+    if rng.random() < 0.5:
+        costs[0] = costs[0, rng.integers(0, k, size=k)]
+    costs[1:] += 0.3 * rng.random((k - 1, k)) * (rng.random((k - 1, 1)) < 0.5)
+    return lower, upper, costs
+
+
+def test_e_admissible_is_exact_however_far_apart_likelihoods_lie():
+    """What no model allows is not kept, be it beaten by next to nothing."""
+    expected = []
+    for seed in range(150):
+        lower, upper, costs = far_apart(seed)
+        k = len(costs)
+        credal = CredalSet(lower[None], upper[None], np.full(k, 1 / k), 0.0)
+        ours = credal.e_admissible(costs, np.ones((1, k), dtype=bool))[0]
+        for decision in range(k):
+            case = np.exp(lower), np.exp(upper), costs, decision
+            if is_admissible(*case):
+                assert ours[decision]
+            elif not is_admissible(*case, tie=1e-8):
+                assert not ours[decision]
+            expected.append(is_admissible(*case))
+    assert 0.3 < np.mean(expected) < 0.8
+
+
+def test_a_decision_beaten_by_next_to_nothing_under_every_model_is_not_kept():
+    """Where class 0 is not the truth, one of the first two costs 1 at most."""
+    rng = np.random.default_rng(0)
+    X = rng.normal([[0.0]] * 10 + [[7.7]] * 10 + [[8.3]] * 10)
+    costs = [[0, 0, 0], [0, 2, 1.1], [2, 0, 1.1]]
+    model = ImpreciseDiscriminantAnalysis(
+        covariance_type="tied", imprecision=6.0, costs=costs, criterion="e_admissible"
+    ).fit(X, np.repeat([0, 1, 2], 10))
+    rows = np.linspace(-30, 8, 39)[:, None]
+    assert not model.predict_set(rows)[:, 2].any()
+    model.set_params(criterion="maximality")
+    assert model.predict_set(rows)[:, 2].all()
+
+
+@pytest.mark.parametrize("spread", [1e3, 1e6, 1e200])
+@pytest.mark.parametrize("radius", [0.0, 0.1])
+def test_some_decision_is_admissible_beside_impossible_classes(spread, radius):
+    rng = np.random.default_rng(int(np.log(spread)))
+    for _ in range(40):
+        upper = -spread * rng.exponential(size=(1, 5))
+        lower = upper - rng.choice([0.0, 1, 1e3]) * rng.exponential(size=(1, 5))
+        prior = np.append(rng.dirichlet(np.ones(4)), 0.0)
+        upper[0, 0] = lower[0, 0] = -np.inf
+        costs = rng.integers(0, 3, size=(5, 5)).astype(float)
+        costs[1:3] = costs[1, 0]  # no decision matters for these
+        credal = CredalSet(lower, upper, prior, radius)
+        maximal = ~credal.dominance_by_cost(costs).any(axis=1)
+        assert credal.e_admissible(costs, maximal).any()
+
+
+@pytest.mark.parametrize("shift", [0.0, -50.0, -1e5])
+def test_decisions_that_cost_the_same_stay_together(shift):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        joint = shift + rng.normal(size=(1, 3))
+        weights, costs = np.exp(joint[0] - shift), rng.random((3, 3))
+        costs[2] += (weights @ (costs[:, [0]] - costs)) / weights[2]
+        kept = CredalSet(joint, joint, EVEN, 0.0).e_admissible(
+            costs, np.ones((1, 3), dtype=bool)
+        )
+        assert kept.all()
+
+
+@pytest.mark.parametrize("shift", [0.0, -1e5])
+def test_a_decision_halfway_between_two_others_ties_with_them_somewhere(shift):
+    rng = np.random.default_rng(0)
+    lower, upper = np.full((1, 3), shift - 5.0), np.full((1, 3), shift)
+    for _ in range(50):
+        costs = 1000 + rng.random((3, 3))
+        costs[:2, 1] = costs[1::-1, 0]  # each of the first two is the better one once
+        costs[:, 2] = (costs[:, 0] + costs[:, 1]) / 2
+        kept = CredalSet(lower, upper, EVEN, 0.0).e_admissible(
+            costs, np.ones((1, 3), dtype=bool)
+        )
+        assert kept.all()
 
 
 def test_e_admissible_equals_maximality_for_zero_one_costs():

@@ -19,6 +19,8 @@ from prudent.core.validation import shown
 
 TIE = 1e-9  # log odds this close are tied; of log joints, relatively
 _REMAINDER = 1e-14  # of a probability whose mass the ball can move: none
+_IMPOSSIBLE = -1e300  # log of a weight that no row has
+_LARGEST_LOG = 20.0  # of an entry of a linear program: it refuses 1e15
 _STEPS = 100  # of a search that ends in a handful
 
 
@@ -142,11 +144,6 @@ class CredalSet:
 
     def _largest_mean(self, cost: FloatArray) -> FloatArray:
         """Largest posterior expectation (n,) of a cost (K,)."""
-        mean: FloatArray = self._dearest(cost) @ cost
-        return mean
-
-    def _dearest(self, cost: FloatArray) -> FloatArray:
-        """The posteriors (n, K) with the largest expectation of a cost (K,)."""
         if self.radius == 0.0:  # heavy where dear, light where cheap: best of all cuts
             precise = log_probabilities(self.prior)
             rank = np.argsort(np.argsort(cost, kind="stable"))
@@ -156,22 +153,18 @@ class CredalSet:
                     for cut in range(len(cost) + 1)
                 ]
             )
-            best = (cuts @ cost).argmax(axis=0)
-            return cuts[best, np.arange(len(best))]
+            return np.asarray((cuts @ cost).max(axis=0))
         # Dinkelbach: the best model for the excess over a level raises the level.
         level = np.full(len(self.lower), -np.inf)
-        dearest = np.full_like(self.lower, np.nan)
         excess = np.tile(cost - cost.min(), (len(self.lower), 1))
         for _ in range(_STEPS):
             bounds = np.where(excess > 0, self.upper, self.lower)
-            posterior = softmax(self._log_weights(-excess, bounds), axis=1)
-            mean = posterior @ cost
-            raised = mean > level
-            if not raised.any():
+            mean = softmax(self._log_weights(-excess, bounds), axis=1) @ cost
+            if not (mean > level).any():
                 break
-            level, dearest[raised] = np.maximum(level, mean), posterior[raised]
+            level = np.maximum(level, mean)
             excess = cost - level[:, None]
-        return dearest
+        return level
 
     def e_admissible(
         self, costs: FloatArray | None, candidates: BoolArray
@@ -197,39 +190,64 @@ class CredalSet:
             row = replace(self, lower=self.lower[[i]], upper=self.upper[[i]])
             for d in np.flatnonzero(candidates[i]):
                 gains = np.delete(costs[:, [d]] - costs, d, axis=1).T
-                kept[i, d] = row._is_admissible(gains / (np.abs(gains).max() or 1.0))
+                kept[i, d] = row._is_admissible(gains)
         return kept
 
     def _is_admissible(self, gains: FloatArray) -> bool:
-        """Is there a posterior of the only row under which no rival gains on average?
+        """Is there a model of the only row under which no rival gains on average?
 
-        `gains` (n_rivals, K) in [-1, 1] are those of deciding a rival instead. If there
-        is none, some mixture of the rivals gains under every posterior, since these are
-        a convex set. Mixtures and the posteriors that are worst for them are found in
-        turn: probabilities, so that likelihoods may be as far apart as they like.
+        `gains` (n_rivals, K) are those of deciding a rival instead. If there is none,
+        some mixture of the rivals gains under every model, since their weights are a
+        convex set. Mixtures and the models that are worst for them are found in turn.
         """
-        worst = np.concatenate([self._dearest(-gain) for gain in gains])
+        worst = np.stack([self._least_gains(gain, gains) for gain in gains])
         n_rivals = len(gains)
         for _ in range(_STEPS):
-            # The mixture with the largest of the least gains at the posteriors found.
+            # The mixture with the largest of the least gains in the models found.
+            balanced, units = _balanced(worst)
             answer = linprog(
                 np.append(np.zeros(n_rivals), -1.0),
-                np.column_stack([-worst @ gains.T, np.ones(len(worst))]),
+                np.column_stack([-balanced, np.ones(len(worst))]),
                 np.zeros(len(worst)),
                 np.append(np.ones(n_rivals), 0.0)[None],
                 np.ones(1),
                 bounds=[(0.0, None)] * n_rivals + [(None, None)],
             )
-            most = -float(answer.fun)
-            if most <= TIE:
+            if -answer.fun <= TIE:
                 return True
-            gain = answer.x[:n_rivals] @ gains
-            posterior = self._dearest(-gain)
-            least = float(posterior[0] @ gain)
-            if least > TIE or least >= most - TIE:
-                return least <= TIE
-            worst = np.concatenate([worst, posterior])
+            gain = (units * answer.x[:n_rivals]) @ gains
+            if self._gains_surely(gain)[0]:
+                return False
+            least = self._least_gains(gain, gains)
+            if (least == worst).all(axis=1).any():
+                return True
+            worst = np.vstack([worst, least])
         return True
+
+    def _least_gains(self, gain: FloatArray, gains: FloatArray) -> FloatArray:
+        """All gains (n_rivals,) in the model of the only row with the least of one.
+
+        They are in units of their largest part.
+        """
+        bounds = np.where(gain > 0, self.lower, self.upper)
+        parts = log_probabilities(np.abs(gains)) + self._log_weights(gain, bounds)
+        largest = parts.max(initial=_IMPOSSIBLE)
+        least: FloatArray = (np.sign(gains) * np.exp(parts - largest)).sum(axis=1)
+        return least
+
+
+def _balanced(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Rows and columns in units in which their entries are 1 in geometric mean.
+
+    It comes with the units of the columns, up to a common one. No sum over columns
+    changes its sign, and a linear program sees what is small in the units before.
+    """
+    logs = np.ma.log(np.abs(matrix))  # without the zeros
+    logs -= logs.mean(axis=1, keepdims=True)
+    columns = logs.mean(axis=0)
+    sizes = np.exp(np.minimum(logs - columns, _LARGEST_LOG))
+    units = np.exp(columns.min() - columns)
+    return np.sign(matrix) * sizes.filled(0.0), units.filled(1.0)
 
 
 # --- the total-variation ball round a prior, (44)-(46) --------------------------------
