@@ -25,7 +25,7 @@ from prudent.estimator_tools import (
     check_classes,
     class_decisions,
     decision_values,
-    fit_learner,
+    fit_inside,
     model_name,
     refuse_dask,
 )
@@ -142,7 +142,9 @@ class HeldOutClassifier(ClassifierMixin, HeldOutEstimator):
             self.estimator_, self._unlearned = self.estimator, []
         else:
             self._refuse_unlearned(y)
-            self.estimator_ = fit_learner(clone(self.estimator), X, y, **given)
+            self.estimator_ = fit_inside(
+                clone(self.estimator), X, y, is_learner=True, **given
+            )
         if not hasattr(self.estimator_, "classes_"):
             raise TypeError(
                 f"{type(self).__name__}: {model_name(self.estimator)} is no "

@@ -40,7 +40,7 @@ from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     class_decisions,
-    fit_learner,
+    fit_inside,
     one_thread,
     probability_columns,
     refuse_dask,
@@ -51,7 +51,7 @@ from prudent.estimator_tools.held_out import table_keys
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.exceptions import PrudentWarning
 from prudent.rules.rule import Coverage, Rule, group_named
-from prudent.rules.scores import CalibrationScores, Counts, rounding_of
+from prudent.rules.scores import COARSE, ROUNDING, CalibrationScores, Counts
 from prudent.rules.subgroups import scores_within
 
 FULL, SPLIT, CROSS = "full", "split", "cross"
@@ -166,11 +166,6 @@ class ConformalEstimator(HeldOutEstimator):
         random: np.random.RandomState = check_random_state(self.random_state)
         return random
 
-    def _draw_key(self, X: Any, random: np.random.RandomState) -> None:
-        """The key of the coins, if these rows may have ties that are smoothed."""
-        smoothed = self.ties == "smoothed"
-        self._key = drawn_key(random, table_keys(X)[0]) if smoothed else b""
-
     def _coins(self, rows: Any) -> FloatArray:
         """A uniform number for each row, of the rows of the fit and this row alone."""
         return keyed_uniform(bytes_of_rows(rows), self._key)
@@ -253,29 +248,19 @@ class LabelScores:
     classes: NDArray[Any]
     kind: ScoreKind
 
-    def both(self, X: Any) -> tuple[FloatArray, FloatArray]:
+    def both(self, X: Any) -> tuple[FloatArray, FloatArray, float]:
         """Joint values, and how plausible each label of each row is: one prediction.
 
         Of the first, (m, n_classes), the largest is predicted; the second is minus the
-        nonconformity, -inf for labels that the classifier does not know.
+        nonconformity, -inf for labels that the classifier does not know. With them how
+        far apart scores may be that are equal, by the precision of the classifier.
         """
-        return self._both(self._values(X))
-
-    def own(self, X: Any, codes: IntArray) -> tuple[FloatArray, float]:
-        """How plausible the label of each row is, and the rounding of equal scores."""
-        values = self._values(X)
-        plausible = self._both(values)[1]
-        own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
-        return own, rounding_of(values).tolerance
-
-    def _values(self, X: Any) -> NDArray[Any]:
-        """What the classifier itself gives, in its own precision."""
-        if self.kind == "probability":
-            return np.asarray(self.estimator.predict_proba(X))
-        return class_decisions(self.estimator, X)
-
-    def _both(self, values: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         by_probability = self.kind == "probability"
+        if by_probability:
+            values = np.asarray(self.estimator.predict_proba(X))
+        else:
+            values = class_decisions(self.estimator, X)
+        tolerance = COARSE.get(values.dtype.name, ROUNDING)
         if values.ndim == 1:
             values = np.stack([np.zeros_like(values), values], axis=1)
         missing = 0.0 if by_probability else -np.inf
@@ -284,12 +269,13 @@ class LabelScores:
         if by_probability:
             odds = log_odds_against(spread)
             odds[:, ~np.isin(self.classes, self.estimator.classes_)] = np.inf
-            return np.log(np.maximum(spread, np.finfo(np.float64).tiny)), -odds
+            joint = np.log(np.maximum(spread, np.finfo(np.float64).tiny))
+            return joint, -odds, tolerance
         if self.kind == "blend" and len(self.estimator.classes_) > 2:
-            return np.maximum(spread, LOWEST), 2.0 * spread
+            return np.maximum(spread, LOWEST), 2.0 * spread, tolerance
         # Of two classes the blend's values are log odds like the Gaussian's.
         score = "margin" if self.kind == "margin" else "posterior"
-        return np.maximum(spread, LOWEST), -strangeness(spread, score)
+        return np.maximum(spread, LOWEST), -strangeness(spread, score), tolerance
 
 
 @dataclass(frozen=True)
@@ -316,10 +302,10 @@ class CrossModel:
         of_folds = [scores.both(X) for scores in self.scores]
         counts = [
             ranked.counts(plausible, wanted)
-            for ranked, (_, plausible) in zip(self.ranked, of_folds, strict=True)
+            for ranked, (_, plausible, _) in zip(self.ranked, of_folds, strict=True)
         ]
         below, equal = np.sum(counts, axis=0)
-        joints = [joint for joint, _ in of_folds]
+        joints = [joint for joint, *_ in of_folds]
         return partial(self._mean, joints), Counts(below, equal)
 
     def _mean(self, joints: list[FloatArray]) -> FloatArray:
@@ -603,7 +589,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             self._fit_full(X, codes)
         else:
             self._fit_crossed(X, y, codes, random)
-        self._draw_key(X, random)
+        self._key = b""
+        if self.ties == "smoothed":
+            self._key = drawn_key(random, table_keys(X)[0])
         for name in ("_memberships", "_twin"):
             self.__dict__.pop(name, None)
         return self
@@ -659,7 +647,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         groups, coins = self._groups_and_coins(X, rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
-                values, scores = self._labels.both(rows)
+                values, scores, _ = self._labels.both(rows)
                 return (lambda: values), self.rule_.p_values(scores, groups, coins)
             joint, p_values, _ = self._ranks.ask(rows, groups, coins)
             return joint, p_values
@@ -687,7 +675,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         groups, coins = self._groups_and_coins(X, rows)
         with one_thread("blas"):
             if self.method_ == SPLIT:
-                values, scores = self._labels.both(rows)
+                values, scores, _ = self._labels.both(rows)
                 rule = self.rule_ if level is None else self.rule_.at(float(level))
                 members = rule.sets(scores, groups, coins, allow_empty=True)
             else:
@@ -865,10 +853,11 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
             self._fit_part(_safe_indexing(X, others), y[others], random)
             by_others = self._labels
             alone[fold] = ~np.isin(y[fold], self.estimator_.classes_)
-            own, rounding = by_others.own(_safe_indexing(X, fold), codes[fold])
+            _, plausible, tolerance = by_others.both(_safe_indexing(X, fold))
+            own = np.take_along_axis(plausible, codes[fold][:, None], axis=1)[:, 0]
             scores.append(by_others)
             ranked.append(
-                CalibrationScores.from_rows(own, category[fold], names, rounding)
+                CalibrationScores.from_rows(own, category[fold], names, tolerance)
             )
         model = CrossModel(tuple(scores), tuple(ranked))
         self.estimators_ = [fold_scores.estimator for fold_scores in scores]
@@ -931,7 +920,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
                 estimator = scoring_model(self)
             if (y == y[0]).all():
                 estimator, kind = DummyClassifier(strategy="prior"), "probability"
-            fitted = fit_learner(clone(estimator), X, y, **given)
+            fitted = fit_inside(clone(estimator), X, y, is_learner=True, **given)
         if kind == "probability" and not hasattr(fitted, "predict_proba"):
             kind = "margin"  # known only now of one that chooses among several
         self.estimator_, self._labels = fitted, LabelScores(fitted, self.classes_, kind)
@@ -940,12 +929,13 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         """Scores of held-out rows, what they rank among, and rows of each class."""
         codes = np.searchsorted(self.classes_, y).astype(np.intp)
         by, names, category = categories_of(X, codes, self.classes_, self._condition)
-        own, rounding = self._labels.own(X, codes)
+        _, plausible, tolerance = self._labels.both(X)
+        own = np.take_along_axis(plausible, codes[:, None], axis=1)[:, 0]
         if self._memberships is None:
-            scores = CalibrationScores.from_rows(own, category, names, rounding)
+            scores = CalibrationScores.from_rows(own, category, names, tolerance)
         else:
             within = None if by is None else codes
-            scores = scores_within(own, self._memberships, within, names, rounding)
+            scores = scores_within(own, self._memberships, within, names, tolerance)
         return scores, by, np.bincount(codes, minlength=len(self.classes_))
 
     def _merged(self, parts: Sequence[Any]) -> tuple[CalibrationScores, By, IntArray]:

@@ -26,11 +26,13 @@ from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
 from prudent.core.guarantee import Guarantee
+from prudent.core.rows import drawn_key
 from prudent.core.types import FloatArray
 from prudent.estimator_tools import (
     RateMixin,
     one_thread,
 )
+from prudent.estimator_tools.held_out import table_keys
 from prudent.rules.rule import FalseAlarms, Rule, Terms
 from prudent.rules.scores import CalibrationScores, Rounding, rounding_of
 
@@ -204,7 +206,9 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
             self._fit_full(X)
         else:
             self._fit_held_out(X, None, random, groups)
-        self._draw_key(X, random)
+        self._key = b""
+        if self.ties == "smoothed":
+            self._key = drawn_key(random, table_keys(X)[0])
         return self
 
     def p_value(self, X: Any) -> FloatArray:

@@ -315,16 +315,26 @@ def refuse_dask(X: Any) -> None:
 
 
 def fit_inside(
-    estimator: Any, X: Any, y: Any, *, groups: Any = None, time: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    is_learner: bool = False,
 ) -> Any:
     """Fit an estimator, with groups and times if it takes them; None stands for none.
 
-    It is a part of what tests the order of the times itself, once.
+    It is a part of what tests the order of the times itself, once. Of a learner, which
+    a promise is made around, nobody asks the own promise: where times of one value put
+    rows in no order, it holds them out at random.
     """
     prefix, last = "", estimator
     if isinstance(estimator, Pipeline):
         step, last = estimator.steps[-1]
         prefix = f"{step}__"
+    if is_learner and time is not None and isinstance(last, HeldOutEstimator):
+        time = time if len(np.unique(time)) > 1 else None
     given = {"groups": groups, "time": time}
     options = {
         prefix + name: values
@@ -334,20 +344,6 @@ def fit_inside(
     if isinstance(last, HeldOutEstimator):
         last._tests_order = False
     return estimator.fit(X, y, **options)
-
-
-def fit_learner(
-    estimator: Any, X: Any, y: Any, *, groups: Any = None, time: Any = None
-) -> Any:
-    """Fit what a promise is made around, whose own promise nobody asks for.
-
-    A wrapper among these holds rows out at random where times of one value put them in
-    no order.
-    """
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if time is not None and isinstance(last, HeldOutEstimator):
-        time = time if len(np.unique(time)) > 1 else None
-    return fit_inside(estimator, X, y, groups=groups, time=time)
 
 
 # --- rows that a model has seen -------------------------------------------------------

@@ -33,7 +33,7 @@ from prudent.estimator_tools import (
     check_classes,
     check_groups,
     check_times,
-    fit_learner,
+    fit_inside,
 )
 from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
 from prudent.evaluation.methods import Method, candidates
@@ -131,7 +131,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
             (method,) = (method for method in methods if method.name == name)
             model = self._new(method, y)
             try:
-                fit_learner(model, X, y, groups=groups, time=time)
+                fit_inside(model, X, y, groups=groups, time=time, is_learner=True)
             except Exception as raised:
                 failed[name] = raised
                 order.remove(name)
