@@ -296,13 +296,14 @@ class Trial:
                 continue
             try:
                 model, seen = self._built(seed), np.ones(len(y), dtype=bool)
-                if self._detects(model):
+                detects = self._detects(model)
+                if detects:
                     seen = y != -1  # of rows to learn from; all moments are theirs
                 if from_moments:
                     if not hasattr(model, "from_moments"):
                         continue
                     model = self._fitted_to_moments(model, X[seen], y[seen])
-                elif self._detects(model):
+                elif detects:
                     model.fit(X[seen])
                 else:
                     model.fit(X, y)

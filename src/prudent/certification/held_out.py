@@ -265,9 +265,8 @@ def class_scores(model: Any, X: Any) -> tuple[FloatArray, Rounding]:
     """
     if hasattr(model, "predict_proba"):
         values = np.asarray(model.predict_proba(X))
-        return np.asarray(values, dtype=np.float64), rounding_of(
-            values, probabilities=True
-        )
+        rounding = rounding_of(values, probabilities=True)
+        return np.asarray(values, dtype=np.float64), rounding
     decision = class_decisions(model, X)
     if decision.ndim == 1:
         decision = np.column_stack([-decision, decision])
@@ -298,10 +297,8 @@ def answer_scores(model: Any, X: Any, scoring: Scoring) -> tuple[FloatArray, Rou
             rounding = replace(rounding, probabilities=False)
     else:
         values = decision_values(model, X)
-        scores, rounding = (
-            _margin(np.asarray(values, dtype=np.float64)),
-            rounding_of(values),
-        )
+        scores = _margin(np.asarray(values, dtype=np.float64))
+        rounding = rounding_of(values)
     if scores.ndim != 1:
         raise ValueError(
             f"`scoring` must give one score for each row, got shape {scores.shape}."

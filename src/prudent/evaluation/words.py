@@ -275,9 +275,16 @@ def _doubts(asked: RequestedPromise, findings: Findings) -> list[str]:
 
 def _most_frequent(findings: Findings) -> tuple[str, float]:
     """The most frequent class, and the error of always answering it."""
-    counts = findings.data.class_counts
-    _, label = max(zip(counts, findings.data.classes, strict=True))
-    return shown(label), 1 - max(counts) / sum(counts)
+    data = findings.data
+    frequent = _place_of_most_frequent(data)
+    error = 1 - data.class_counts[frequent] / sum(data.class_counts)
+    return shown(data.classes[frequent]), error
+
+
+def _place_of_most_frequent(data: Data) -> int:
+    """Place of the most frequent class; of equals the one with the last name."""
+    places = range(len(data.classes))
+    return max(places, key=lambda k: (data.class_counts[k], data.classes[k]))
 
 
 def _none_useful(findings: Findings) -> str:
@@ -747,7 +754,7 @@ def trivial_error(findings: Findings) -> float | None:
 
 def _worst_of_most_frequent(data: Data) -> tuple[float, str]:
     """Largest error of always answering the most frequent class, and of which rows."""
-    frequent = max(range(len(data.classes)), key=data.class_counts.__getitem__)
+    frequent = _place_of_most_frequent(data)
     parts = {"": data.class_counts, **data.subgroup_counts}
     errors = [
         (1 - counts[frequent] / sum(counts), f" with {name}" if name else "")

@@ -360,8 +360,7 @@ def exact_errors(
     """Tight worst-case probability that each class loses some duel, (K,).
 
     Never above `union`, which is tight for two classes and of a duel that is always
-    lost. Factor and additive radius
-    enter through the largest covariance they allow.
+    lost. Factor and additive radius enter through the largest covariance they allow.
     """
     errors = union.copy()
     if len(union) == 2:
