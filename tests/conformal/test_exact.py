@@ -195,6 +195,31 @@ def test_counts_without_a_ridge_equal_refitting(covariance_type):
         np.testing.assert_array_equal(counts_of(model, new), expected)
 
 
+@pytest.mark.parametrize("covariance_type", ["full", "diag"])
+@pytest.mark.parametrize("score", ["posterior", "density"])
+def test_equal_rows_tie_up_to_the_most_pooled_rows(covariance_type, score):
+    # Of 10 exchangeable rows at most k may have a p-value up to k / 10: it holds in
+    # every bag, and fails as soon as rounding tells equal rows apart.
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 10)
+    model = ConformalClassifier(
+        method="full",
+        model="gaussian",
+        condition="class",
+        covariance_type=covariance_type,
+        nonconformity=score,
+        pooled_rows=1e6,
+    )
+    for _ in range(10):
+        X = rng.integers(0, 3, (20, 2)) + y[:, None] * rng.integers(0, 2)
+        p_values = []
+        for row in range(10):
+            kept = np.arange(20) != row
+            model.fit(X[kept], y[kept])
+            p_values.append(model.p_values(X[row : row + 1])[0, 0])
+        assert (np.sort(p_values) >= np.arange(1, 11) / 10 - 1e-12).all()
+
+
 @pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("condition", [None, "class", by_first_column])

@@ -378,8 +378,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     covariance_type : {"full", "tied", "diag", "identity"}, default="full"
         Of the Gaussian model.
     pooled_rows : float, default=32.0
-        Rows that the pooled covariance stands for in each class, >= 0 ("full" and
-        "diag"). 0: quadratic discriminant analysis; many: linear.
+        Rows that the pooled covariance stands for in each class, in [0, 1e6] ("full"
+        and "diag"). 0: quadratic discriminant analysis; many: linear. Above 1e6
+        rounding would tell equal rows apart; then take "tied".
     ridge_rows : float, default=1.0
         Rows that the identity (in units, see Notes) stands for, >= 0.
     nonconformity : {"posterior", "margin", "density"}, default="posterior"
@@ -497,7 +498,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         "method": [StrOptions({"auto", "full", "cross", "split"})],
         "model": [StrOptions({"blend", "gaussian"})],
         "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
-        "pooled_rows": [Interval(Real, 0, None, closed="left")],
+        "pooled_rows": [Interval(Real, 0, 1e6, closed="both")],
         "nonconformity": [StrOptions({"posterior", "margin", "density"})],
         "condition": [StrOptions({"class"}), callable, None],
         "subgroups": [list, tuple, str, Integral, callable, None],
