@@ -369,6 +369,7 @@ def test_strangers_get_the_empty_set_by_density(iris):
         ({"pooled_rows": -1}, "'pooled_rows'"),
         ({"pooled_rows": 1e7}, "'pooled_rows'"),
         ({"ridge_rows": -1}, "'ridge_rows'"),
+        ({"ridge_rows": 1e7}, "'ridge_rows'"),
         ({"nonconformity": "margin"}, "margin.*'gaussian'"),
         ({"nonconformity": "density"}, "density.*'gaussian'"),
         ({"model": "svm"}, "'model'"),

@@ -197,7 +197,7 @@ def test_counts_without_a_ridge_equal_refitting(covariance_type):
 
 @pytest.mark.parametrize("covariance_type", ["full", "diag"])
 @pytest.mark.parametrize("score", ["posterior", "density"])
-def test_equal_rows_tie_up_to_the_most_pooled_rows(covariance_type, score):
+def test_equal_rows_tie_under_the_largest_settings(covariance_type, score):
     # Of 10 exchangeable rows at most k may have a p-value up to k / 10: it holds in
     # every bag, and fails as soon as rounding tells equal rows apart.
     rng = np.random.default_rng(0)
@@ -209,6 +209,7 @@ def test_equal_rows_tie_up_to_the_most_pooled_rows(covariance_type, score):
         covariance_type=covariance_type,
         nonconformity=score,
         pooled_rows=1e6,
+        ridge_rows=1e6,
     )
     for _ in range(10):
         X = rng.integers(0, 3, (20, 2)) + y[:, None] * rng.integers(0, 2)

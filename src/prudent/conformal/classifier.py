@@ -379,10 +379,10 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         Of the Gaussian model.
     pooled_rows : float, default=32.0
         Rows that the pooled covariance stands for in each class, in [0, 1e6] ("full"
-        and "diag"). 0: quadratic discriminant analysis; many: linear. Above 1e6
-        rounding would tell equal rows apart; then take "tied".
+        and "diag"). 0: quadratic discriminant analysis; many: linear. With more,
+        rounding would tell equal rows apart.
     ridge_rows : float, default=1.0
-        Rows that the identity (in units, see Notes) stands for, >= 0.
+        Rows that the identity (in units, see Notes) stands for, in [0, 1e6].
     nonconformity : {"posterior", "margin", "density"}, default="posterior"
         Log odds against the label; largest other log joint (of an estimator: decision
         value) minus that of the label; or minus that of the label ("full" only; with
@@ -499,6 +499,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         "model": [StrOptions({"blend", "gaussian"})],
         "covariance_type": [StrOptions({"full", "tied", "diag", "identity"})],
         "pooled_rows": [Interval(Real, 0, 1e6, closed="both")],
+        "ridge_rows": [Interval(Real, 0, 1e6, closed="both")],
         "nonconformity": [StrOptions({"posterior", "margin", "density"})],
         "condition": [StrOptions({"class"}), callable, None],
         "subgroups": [list, tuple, str, Integral, callable, None],
