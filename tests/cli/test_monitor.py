@@ -95,6 +95,20 @@ def test_drift_is_looked_for_in_one_row_of_each_group(operator):
     assert 20 * (alarm_at - 1) < state["drift_row"] <= 20 * alarm_at
 
 
+def test_one_row_of_each_group_is_not_compared_with_single_rows(operator):
+    """Where the size of a group says something, the two differ without drift."""
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    detector = library.LowDensityRejector(random_state=0).fit(named(rows))
+    library.save(detector, "model.prudent")
+    table, groups = patients("1.csv", 1), ("--groups", "patient")
+    refused = operator.run(table, *groups, target=False)
+    assert refused.code == 2
+    assert "holds scores of single rows" in refused.err
+    reference = ("--reference", patients("old.csv", 0))
+    for more in (reference, ("--no-drift",)):
+        assert operator.run(table, *groups, *more, target=False).code == 0
+
+
 HOURS = 24
 
 
@@ -148,6 +162,48 @@ def test_a_hard_hour_of_a_shift_breaks_no_promise():
             watch.count(model, X, truth, groups=groups)
         n_broken += watch.exit_code == 7
     assert not_too_many(n_broken, n_watches)
+
+
+class ErrsInTheWard(ErrsWhereTheFeatureSaysSo):
+    """Promises of the rows whose second feature is 1, and of ordinary ones."""
+
+    guarantees_ = (
+        Guarantee(
+            **{"quantity": "error rate", "bound": 0.06, "sense": "<="},
+            **{"unit": "group", "subgroup": "ward=s"},
+        ),
+        Guarantee(quantity="false alarm rate", bound=0.06, sense="<=", unit="group"),
+    )
+
+    def is_about(self, promise, X):
+        return X[:, 1] == 1
+
+
+def test_groups_that_are_partly_in_the_ward_weigh_by_their_rows_there():
+    """Of half of the patients one row in ten is in the ward, half of these wrong.
+
+    A random row of a random patient that is there is wrong with probability 1 / 22;
+    among rows drawn from those in the ward it would be 1 / 4.
+    """
+    model, n_watches, n_broken, n_counted = ErrsInTheWard(), 40, np.zeros(2), 0
+    groups = np.repeat(np.arange(150), 10)
+    for seed in range(n_watches):
+        rng = np.random.default_rng(seed)
+        watch = Watch.over(model, f"{seed:07x}", 0.05, "rate")
+        is_guest = np.repeat(rng.random(150) < 0.5, 10)
+        in_ward = ~is_guest | (np.tile(np.arange(10), 150) == 0)
+        # The answers of a detector: -1 is an alarm.
+        answers = np.where(is_guest & (rng.random(1500) < 0.5), -1.0, 1.0)
+        truth = np.where(in_ward, 1.0, 2.0).astype(object)
+        X = np.column_stack([answers, in_ward])
+        watch.count(model, X, truth, normal=1.0, groups=groups)
+        of_ward, of_ordinary = (promise.monitor for promise in watch.promises)
+        n_broken += [m.verdict == "broken" for m in (of_ward, of_ordinary)]
+        n_counted += of_ward.n_
+        assert of_ward.n_ == of_ordinary.n_
+    assert not_too_many(int(n_broken[0]), n_watches)
+    assert not_too_many(int(n_broken[1]), n_watches)
+    assert 0.5 < n_counted / (150 * n_watches) < 0.6  # 0.55 of the patients
 
 
 def test_the_alarm_of_a_promise_about_groups_is_a_row_that_was_looked_at():

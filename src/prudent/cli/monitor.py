@@ -126,6 +126,8 @@ def monitor(
             f"{model} makes no promise and holds no reference rows. Give --reference",
             ExitCode.MODEL,
         )
+    if groups is not None and drift:
+        _refuse_scores_of_single_rows(model, watching)
     may_be_known = not drift and not again and bool(watching.updates)
     _say_what_is_not_watched(watching, target, normal, may_be_known=may_be_known)
     if state is not None:
@@ -274,6 +276,22 @@ def _compare_with(
     n_rows = len(rows.codes)
     if n_kept < n_rows:
         note(f"{thousands(n_kept)} of {thousands(n_rows)} reference rows are drawn")
+
+
+def _refuse_scores_of_single_rows(path: Path, watching: Watch) -> None:
+    """Refuse to compare one row of each group with scores of single rows.
+
+    Where the size of a group says something about its rows, the two have other laws
+    without any drift; and rows of one group are no independent reference.
+    """
+    if watching.drift is None or watching.reference is not None:
+        return
+    if all(promise.guarantee.unit != "group" for promise in watching.promises):
+        raise UsageError(
+            f"--groups: {path} holds scores of single rows, not one of each group, so "
+            "that drift cannot be told. Give --reference, a table with the same "
+            "column of groups, or --no-drift."
+        )
 
 
 def _say_what_is_not_watched(

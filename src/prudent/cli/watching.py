@@ -153,36 +153,44 @@ class Watch:
         """
         labelled = np.flatnonzero([label is not None for label in truth])
         known = {str(label): label for label in getattr(estimator, "classes_", ())}
+        answers: dict[tuple[str, bool], tuple[Any, ...]] = {}
         for promise in self.promises:
             if promise.monitor is None or promise.reason:
                 continue
-            scope, quantity = promise.guarantee.scope, promise.guarantee.quantity
+            guarantee, monitor = promise.guarantee, promise.monitor
+            scope, quantity = guarantee.scope, guarantee.quantity
+            by_label = needs_labels(guarantee)
+            rows = labelled if by_label else np.arange(len(truth) if are_new else 0)
+            if not len(rows):
+                continue
+            own = _safe_indexing(X, rows)
+            if (quantity, by_label) not in answers:
+                answers[quantity, by_label] = counted_answers(quantity, estimator, own)
+            answer = answers[quantity, by_label]
             spelled = known if scope is None else {**known, str(scope): scope}
-            y = np.empty(len(truth), dtype=object)
-            y[:] = [spelled.get(label, label) for label in truth]
-            rows = labelled
-            if not needs_labels(promise.guarantee):
-                rows = np.arange(len(y) if are_new else 0)
-            if needs_normal(promise.guarantee):
+            y = np.empty(len(rows), dtype=object)
+            y[:] = [spelled.get(label, label) for label in truth[rows]]
+            if needs_normal(guarantee):
                 ordinary = quantity == "false alarm rate"
-                rows = labelled[(truth[labelled] == normal) == ordinary]
-            if promise.guarantee.subgroup is not None and len(rows):
-                own = _safe_indexing(X, rows)
-                rows = rows[rows_about(estimator, promise.guarantee, own)]
-            if len(rows):
-                answers = counted_answers(quantity, estimator, _safe_indexing(X, rows))
-                by_group = promise.guarantee.unit == "group" and groups is not None
-                together = groups[rows] if by_group else None  # type: ignore[index]
-                n_before, n_groups = promise.monitor.n_, promise.monitor.n_groups_
-                promise.monitor.update_rows(y[rows], *answers, groups=together)
-                alarm = promise.monitor.alarm_at_
-                if alarm is not None and promise.alarm_row is None:
-                    counted, _ = violated_rows(promise.guarantee, y[rows], *answers)
-                    looked = promise.guarantee.rows_that_count(
-                        len(rows), together, seed=n_groups
-                    )
-                    stream = rows[looked][counted[looked]]
-                    promise.alarm_row = start + int(stream[alarm - n_before - 1]) + 1
+                y[(truth[rows] == normal) != ordinary] = None
+            # Rows of other subgroups are left out by the monitor, once a row of each
+            # group is drawn: drawn from the others, a group with few of them would
+            # weigh as much as one with many.
+            part = None
+            if guarantee.subgroup is not None:
+                part = rows_about(estimator, guarantee, own)
+            by_group = guarantee.unit == "group" and groups is not None
+            together = groups[rows] if by_group else None  # type: ignore[index]
+            n_before, n_groups = monitor.n_, monitor.n_groups_
+            monitor.update_rows(y, *answer, groups=together, subgroups=part)
+            if monitor.alarm_at_ is not None and promise.alarm_row is None:
+                counted, _ = violated_rows(guarantee, y, *answer)
+                if part is not None:
+                    counted &= part
+                drawn = guarantee.rows_that_count(len(rows), together, seed=n_groups)
+                stream = rows[drawn][counted[drawn]]
+                alarm = int(stream[monitor.alarm_at_ - n_before - 1])
+                promise.alarm_row = start + alarm + 1
 
     def note_run(
         self,

@@ -237,7 +237,8 @@ class PromiseMonitor(Watcher):
         Parameters
         ----------
         y_true : array-like of shape (n_rows,)
-            Labels; a row without one (None or nan) is left out.
+            Labels; a row without one (None or nan) is left out, such as one that is not
+            ordinary where false alarms are counted.
         y_answer : array-like of shape (n_rows,) or (n_rows, n_classes)
             Labels for error rates, the bool matrix of `predict_set` for coverage and
             selective error rates, 1 and -1 of a detector for false alarms and
@@ -247,7 +248,9 @@ class PromiseMonitor(Watcher):
         groups : array-like of shape (n_rows,), default=None
             Group of each row, for a promise of ``unit="group"``, which needs them: one
             random row of each group is looked at, the same one in every monitor that
-            had as many groups before. All rows of a group belong into one call.
+            had as many groups before. All rows of a group belong into one call, those
+            of other subgroups and those without a label too: a row that is drawn and
+            that the promise is not about counts for none.
         subgroups : array-like of bool (n_rows,) or data frame, default=None
             For a promise about a subgroup: which rows are of it, or a data frame with a
             column of bool for each subgroup, or of labels as in ``sex=Female``. Rows of
