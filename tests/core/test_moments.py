@@ -325,6 +325,24 @@ def test_select_keeps_the_bits_and_sorts():
     assert (chosen.mean == moments.mean[[0, 2]]).all()
 
 
+def test_moments_know_whether_weights_stood_for_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.repeat([0, 1], 20)
+    weight = np.where(y == 0, np.tile([0.5, 1.5], 20), np.arange(40) % 2)
+    weighted = ClassMoments.from_arrays(X, y, weight)
+    assert weighted.weighted.tolist() == [True, False]  # 0 and 1 leave rows out
+    plain = ClassMoments.from_arrays(X, y)
+    assert plain.weighted.tolist() == [False, False]
+    for both in (plain + weighted, weighted + plain, weighted + plain - weighted):
+        assert both.weighted.tolist() == [True, False]
+    assert (weighted + plain - weighted).select([1]).weighted.tolist() == [False]
+    assert ClassMoments.from_bytes(weighted.to_bytes()).weighted.tolist()[0]
+    assert weighted.pooled().weighted.tolist() == [True]
+    assert plain.scale(2).weighted.tolist() == [True, True]
+    published = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [9, 9.5])
+    assert published.weighted.tolist() == [False, True]
+
+
 def test_scale_multiplies_every_weight():
     expected = ClassMoments.from_arrays(X, y, np.full(6, 2.5), fourth=True)
     assert_close(ClassMoments.from_arrays(X, y, fourth=True).scale(2.5), expected)

@@ -345,6 +345,27 @@ def test_integer_weights_equal_repeated_rows():
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-10)
 
 
+def test_weights_that_add_up_to_the_rows_leave_no_confidence():
+    """The heavy row of a class stands for few draws, whatever the weights sum to."""
+    y = np.repeat([0, 1], 40)
+    X = np.random.default_rng(0).normal(size=(80, 2)) + 4 * y[:, None]
+    weight = np.tile([0.5, 1.5], 40)
+    model = MinimaxProbabilityClassifier(uncertainty="gaussian")
+    assert model.fit(X, y).guarantees_[0].confidence == 0.95
+    by_rows = model.fit(X, y, sample_weight=weight).guarantees_
+    halves = [
+        ClassMoments.from_arrays(X[part], y[part], weight[part])
+        for part in (slice(None, 50), slice(50, None))
+    ]
+    assert (halves[0] + halves[1]).weight.tolist() == np.bincount(y).tolist()
+    by_moments = model.fit_moments(halves[0] + halves[1]).guarantees_
+    model = MinimaxProbabilityClassifier(uncertainty="gaussian")
+    model.partial_fit(X[:50], y[:50], sample_weight=weight[:50])
+    by_parts = model.partial_fit(X[50:], y[50:]).guarantees_
+    for guarantees in (by_rows, by_moments, by_parts):
+        assert [g.confidence for g in guarantees] == [None, None]
+
+
 def test_covariance_estimator_is_fitted_per_class():
     X, y = blobs()
     model = MinimaxProbabilityClassifier(covariance=LedoitWolf()).fit(X, y)

@@ -352,6 +352,9 @@ class ClassMoments(Statistics):
         S = sum w (x - m)(x - m)', symmetric bit for bit, or its diagonal.
     third, fourth : ndarray of shape (K, d), (K,) or None
         t = sum w ||x - m||^2 (x - m) and f = sum w ||x - m||^4.
+    weighted : ndarray of bool (K,), default=None
+        Whether weights other than 0 and 1 stood for rows of the class, which leaves
+        promises about samples no confidence. None: where `weight` is not `count`.
 
     Examples
     --------
@@ -365,10 +368,14 @@ class ClassMoments(Statistics):
     """
 
     def __post_init__(self) -> None:
+        if self.weighted is None:
+            weighted = np.asarray(self.weight) != np.asarray(self.count)
+            object.__setattr__(self, "weighted", weighted)
+        dtypes = {"classes": None, "count": np.int64, "weighted": np.bool_}
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if value is not None:
-                dtype = {"classes": None, "count": np.int64}.get(name, np.float64)
+                dtype = dtypes.get(name, np.float64)
                 view = np.ascontiguousarray(value, dtype=dtype).view()
                 view.flags.writeable = False
                 object.__setattr__(self, name, view)
@@ -594,6 +601,7 @@ class ClassMoments(Statistics):
         arrays = self.arrays()
         for name in arrays.keys() & {"weight", "scatter", "third", "fourth"}:
             arrays[name] = factor * arrays[name]
+        arrays["weighted"] = self.weighted | ((factor != 1) & (self.weight > 0))
         return replace(self, **arrays)
 
     def about(self, origin: ArrayLike) -> RawMoments:

@@ -42,6 +42,7 @@ class Statistics:
     scatter: FloatArray
     third: Any = None
     fourth: Any = None
+    weighted: Any = None
 
     @property
     def structure(self) -> Structure:
@@ -100,6 +101,7 @@ def zeros(
         np.zeros(shape if structure == "diagonal" else (*shape, n_features)),
         np.zeros(shape) if fourth else None,
         np.zeros(len(classes)) if fourth else None,
+        np.zeros(len(classes), dtype=bool),
     )
 
 
@@ -164,6 +166,7 @@ def merge(a: S, b: Statistics) -> S:
         "mean": mean,
         "mean_lo": mean_lo,
         "scatter": scatter,
+        "weighted": a.weighted | b.weighted,
     }
     if a.third is not None:
         third_a, fourth_a = _about(a, -share_b * gap)
@@ -205,6 +208,7 @@ def remove(total: S, part: Statistics) -> S:
         "mean": mean,
         "mean_lo": mean_lo,
         "scatter": scatter,
+        "weighted": total.weighted.copy(),
     }
     if total.third is not None:
         # What `total` holds beyond `part`, moved back to the mean of the rest.
@@ -407,8 +411,15 @@ def accumulate(
     # Overflow and NaN are found in the result; see `check_values`.
     with np.errstate(over="ignore", invalid="ignore"):
         if compiled and structure == "full":
-            return _accumulate_in_order(rows, classes, fourth, block_rows)
-        return _accumulate_by_class(rows, classes, fourth, structure, block_rows)
+            statistics = _accumulate_in_order(rows, classes, fourth, block_rows)
+        else:
+            statistics = _accumulate_by_class(
+                rows, classes, fourth, structure, block_rows
+            )
+    if rows.weight is None:
+        return statistics
+    other_than_one = np.bincount(rows.codes[rows.weight != 1], minlength=len(classes))
+    return replace(statistics, weighted=other_than_one > 0)
 
 
 def check_values(X: NDArray[Any], statistics: Statistics) -> None:
@@ -616,7 +627,8 @@ def _about_mean(
     third, fourth = (None, None) if s3 is None else _powers_about_mean(W, r, sums)
     add_spread(s2, r, -W)  # in place: nothing needs the sums any more
     mean, mean_lo = two_sum(origin, r)
-    statistics = Statistics(classes, count, W, mean, mean_lo, s2, third, fourth)
+    plain = np.zeros(len(W), dtype=bool)  # `accumulate` knows better
+    statistics = Statistics(classes, count, W, mean, mean_lo, s2, third, fourth, plain)
     lost = (shift > CANCELLATION * statistics.variation).any()
     if s3 is not None:
         total = shift.sum(axis=1)

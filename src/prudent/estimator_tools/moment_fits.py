@@ -186,8 +186,6 @@ class MomentsMixin:
     _learns_from_blocks = False
     moments_: ClassMoments
     feature_names_in_: NDArray[Any]
-    #: False once a weight other than 0 and 1 stood for a row: no confidence then.
-    _has_plain_weights: bool
 
     def _rows_needed_for(self) -> str | None:
         raise NotImplementedError
@@ -203,8 +201,7 @@ class MomentsMixin:
         ----------
         moments : ClassMoments
             Additive statistics of every class; the result equals `fit` on the
-            rows behind them. Weights that add up to the number of rows of every class
-            pass for 1: a confidence that a promise then states is void.
+            rows behind them.
 
         Returns
         -------
@@ -292,7 +289,6 @@ class MomentsMixin:
             )
         self.n_features_in_ = moments.mean.shape[1]
         vars(self).pop("feature_names_in_", None)
-        self._has_plain_weights = bool((moments.weight == moments.count).all())
         self._learn_afresh(moments, **options)
         return self
 
@@ -310,7 +306,6 @@ class MomentsMixin:
         **options: Any,
     ) -> Self:
         """Learn from the moments of validated rows, with options of `_learn`."""
-        self._has_plain_weights = _are_plain(weight)
         moments = ClassMoments.from_arrays(X, y, weight, **self._moment_options())
         if self._learns_from_blocks:
             codes = np.searchsorted(moments.classes, y)
@@ -375,11 +370,8 @@ class MomentFitMixin(MomentsMixin):
         moments = ClassMoments.from_arrays(
             X, y, weight, classes=declared, **self._moment_options()
         )
-        plain = _are_plain(weight)
         if not first:
             moments = self.moments_ + moments
-            plain = plain and getattr(self, "_has_plain_weights", True)
-        self._has_plain_weights = plain
         solved = int(np.count_nonzero(moments.weight)) >= 2
         if solved:
             try:
@@ -390,11 +382,6 @@ class MomentFitMixin(MomentsMixin):
         self._declared_classes = declared
         self._solved = solved
         return self
-
-
-def _are_plain(weight: FloatArray | None) -> bool:
-    """Whether all weights are 1; rows of weight 0 are gone by then."""
-    return weight is None or bool((weight == 1).all())
 
 
 # --- the setting `covariance=`, and what is said of repairs ---------------------------

@@ -326,7 +326,6 @@ default="empirical"
             laws=self.laws,
             constant_if_coinciding=self.on_degenerate == "warn",
             exact=given,
-            repeated=not self._has_plain_weights,
             span=span,
             random=check_random_state(self.random_state),
         )

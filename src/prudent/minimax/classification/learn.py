@@ -95,15 +95,13 @@ def learn(
     laws: Laws,
     constant_if_coinciding: bool,
     exact: bool,
-    repeated: bool,
     span: Span | None,
     random: np.random.RandomState,
 ) -> Learned:
     """Learn planes from class moments and, where a setting asks, their rows.
 
     Settings are those of `MinimaxProbabilityClassifier`, `radii` its three. `exact`
-    moments are known, not estimated; with `repeated` weights other than 0 and 1 stand
-    for rows, which leaves no confidence; `span` holds the coordinates of a kernel.
+    moments are known, not estimated; `span` holds the coordinates of a kernel.
     """
     seen, own = _with_rows(moments)
     if costs is not None:
@@ -131,7 +129,7 @@ def learn(
         covariance=covariance,
         with_radii=bool((used > NO_RADII).any()),
         laws=laws,
-        confidence=None if repeated else confidence,
+        confidence=None if moments.weighted.any() else confidence,
         trivial=trivial,
     )
     return Learned(
