@@ -96,14 +96,14 @@ def check_rows(estimator: Any, X: Any) -> NDArray[Any]:
 def warn_constant_features(
     estimator: Any, features: NDArray[np.intp], unless: str = ""
 ) -> None:
-    """Say which features take one value in all rows and are ignored, `unless` ..."""
+    """Say which features take one value in the rows learned from, and are ignored."""
     if len(features):
         names = getattr(estimator, "feature_names_in_", None)
         shown = [str(j) if names is None else repr(names[j]) for j in features[:5]]
         more = f" and {len(features) - 5} more" if len(features) > 5 else ""
         warnings.warn(
             f"{type(estimator).__name__}: feature(s) {', '.join(shown)}{more} "
-            f"are constant over all rows and are ignored{unless}.",
+            f"are constant over all rows learned from and are ignored{unless}.",
             PrudentWarning,
             stacklevel=2,
         )

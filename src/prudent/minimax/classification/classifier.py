@@ -130,7 +130,8 @@ default="empirical"
         One minus the largest class error, and that error; prior-weighted means for
         ``objective="mean"``.
     gaussian_accuracy_ : float, or ndarray of shape (n_pairs,)
-        Accuracy if the classes were normal with these moments: Phi(kappa).
+        Phi(kappa): how often each class, or the worse of the two, would be right if
+        they were normal with these moments.
     duality_gap_ : float
         Certified distance of the largest gap from the optimal kappa.
     covariance_floor_ : float, or ndarray of shape (n_pairs,)

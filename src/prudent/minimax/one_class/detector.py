@@ -83,8 +83,8 @@ class MinimaxOutlierDetector(
     moments_ : ClassMoments
         Statistics of the rows used; linear fits only.
     constant_features_ : ndarray of int
-        Features that take one value in all rows; they are ignored. Empty for a kernel,
-        which uses every feature.
+        Features that take one value in the rows learned from, without those held out;
+        they are ignored. Empty for a kernel, which uses every feature.
     rule_ : prudent.rules.rule.Rule
         What answers the scores of rows, and on what evidence; "calibrated" only.
     guarantees_ : tuple of Guarantee
