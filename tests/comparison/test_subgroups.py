@@ -200,6 +200,16 @@ def test_where_all_parts_are_too_small_what_is_said_to_be_enough_is(
         )
 
 
+def test_the_table_says_in_which_part_rows_are_needed():
+    X, y = far_apart(800, 4)
+    frame, y = X[:500], y.astype(object)[:500]
+    y[400:] = "rare"  # 100 rows, 25 in each site
+    frame.loc[400:, "x"] += 80
+    promise = "coverage >= 90% in every class and site"
+    text = str(compare((frame, y.astype(str)), promise, cv=5))
+    assert re.search(r"needs 67 rows .*\n +of 'rare' *\n +in 'site=s0'", text)
+
+
 def test_what_is_suggested_can_be_had_in_every_part_where_any_promise_can():
     table = far_apart(118, 2)
     with pytest.raises(InfeasibleError) as refused:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -216,6 +217,28 @@ def test_errors_before_any_work():
     refused("must name at least one column", subgroups=[])
     refused("so give positions", rows=numbers.to_numpy(), subgroups=["age"])
     refused("a matrix of bool", subgroups=lambda X: np.ones(len(X)))
+
+
+def test_columns_of_arrays_have_bands_and_are_crossed_by_position():
+    random = np.random.default_rng(5)
+    X = np.column_stack([random.integers(0, 2, 200), random.uniform(20, 80, 200)])
+    y = random.integers(0, 2, 200)
+    frame = pd.DataFrame(X, columns=["sex", "age"])
+    two = (["age:50", "sex*age:50"], ["column 1:50", "column 0*column 1:50"])
+    by_name, by_place = (
+        ConformalClassifier(LogisticRegression(), subgroups=items, random_state=0)
+        for items in two
+    )
+    sets = by_name.fit(frame, y).predict_set(frame)
+    for rows in (X, csr_matrix(X), frame):
+        same = by_place.fit(rows, y).predict_set(rows)
+        np.testing.assert_array_equal(same, sets)
+    for rows in (X, frame):  # whoever follows the advice gets on
+        with pytest.raises(ValueError, match="give bands") as refusal:
+            ConformalClassifier(subgroups=[1]).fit(rows, y)
+        advice = str(refusal.value).split("'")[1]
+        assert advice.startswith("column 1:")
+        ConformalClassifier(subgroups=[advice]).fit(rows, y)
 
 
 @pytest.mark.parametrize("method", ["full", "split"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -210,9 +211,16 @@ def _answer(function: Callable[[Any], Any], X: Any) -> Any:
 
 
 def _column(X: Any, column: str | int, *, of_fit: bool = True) -> Cells:
-    """Values of a column, numbers as float and all else as text, and which lack."""
+    """Values of a column, numbers as float and all else as text, and which lack.
+
+    "column 2" is the one at position 2, unless a column has that name.
+    """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    has_names = isinstance(frame, nw.DataFrame)
+    position = re.fullmatch(r"column (-?\d+)", str(column))
+    if position and not (has_names and column in frame.columns):
+        column = int(position[1])
+    if has_names:
         known = isinstance(column, int) or column in frame.columns
         if isinstance(column, int):
             known = -len(frame.columns) <= column < len(frame.columns)
@@ -227,15 +235,15 @@ def _column(X: Any, column: str | int, *, of_fit: bool = True) -> Cells:
         if series.dtype.is_numeric():
             return cells_in(series.cast(nw.Float64).to_numpy().astype(np.float64))
         return cells_in(np.array(series.to_list(), dtype=object))
-    values = X.tocsc()[:, [column]].toarray() if hasattr(X, "tocsc") else X
-    array = np.asarray(values)
     if not isinstance(column, int):
         raise ValueError(
             f"subgroups: no column {column!r}; the rows have no names of columns, "
-            "so give positions."
+            "so give positions, such as 2 or 'column 2:30,45,60'."
             if of_fit
             else f"the promise is by {column}, which the table lacks."
         )
+    values = X.tocsc()[:, [column]].toarray() if hasattr(X, "tocsc") else X
+    array = np.asarray(values)
     if array.ndim != 2 or (
         not hasattr(X, "tocsc") and not -array.shape[1] <= column < array.shape[1]
     ):

@@ -131,7 +131,8 @@ def _kept(row: MethodRow) -> str:
     needs = row.asked.needs
     if needs is not None and row.asked.kept != "broken":
         label = "" if needs.label is None else f"\nof {cut(needs.label, 12)!r}"
-        return f"needs {needs.rows} {needs.unit}{label}"
+        part = "" if needs.subgroup is None else f"\nin {cut(needs.subgroup, 12)!r}"
+        return f"needs {needs.rows} {needs.unit}{label}{part}"
     return TWO_LINES.get(row.asked.kept, row.asked.kept)
 
 
