@@ -77,6 +77,22 @@ FILES = {
 }
 
 
+def test_a_score_of_one_sign_is_said_to_give_one_answer(prudent, tmp_path):
+    """A probability is no score of an answer: its sign never changes."""
+    columns = table()
+    columns["odd"] = [-p for p in columns["p_cat"]]
+    data = write(tmp_path / "scores.csv", columns)
+    rule = ["--promise", "error <= 70%", *UNSEEN, "-o", tmp_path / "rule.json"]
+    for score, label, is_told in (
+        ("p_dog", "dog", True),
+        ("odd", "cat", True),
+        ("risk", "dog", False),
+    ):
+        one = ["--truth", "y", "--score", score, "--positive", "dog"]
+        err = prudent("promise", data, *one, *rule).err
+        assert (f"nearly every answer is '{label}'" in err) == is_told
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_files_give_what_python_gives_to_the_last_bit(name, prudent, tmp_path):
     arguments, wish, _ = FILES[name]

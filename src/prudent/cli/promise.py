@@ -210,6 +210,7 @@ def promise(
             texts = [rule.to_json(keep_scores=True) for rule in rules]
     for rule, text, output in zip(rules, texts, outputs, strict=True):
         _note_on_errors(rule)
+        _note_on_sign(rule, values, labels)
         write_whole(output, text + "\n")
         print(f"{counted(len(values), 'row')} of {data} make {output}")
         _say_promised(rule.guarantees)
@@ -339,6 +340,23 @@ def _note_on_errors(rule: Rule) -> None:
         wrong = getattr(getattr(rule.calibration, "scores", None), "wrong", None)
         if wrong is not None and int(wrong[-1]) == 0:
             note("no label is wrong: so look rows that were trained on.", always=True)
+
+
+def _note_on_sign(
+    rule: Rule, values: NDArray[np.float64], labels: Sequence[str] | None
+) -> None:
+    """Say so where one score has one sign in all rows, and so gives one answer only."""
+    if rule.kind != "answers" or labels is None or values.shape[1] > 1:
+        return
+    sides = (("above", (values <= 0).all()), ("below", (values >= 0).all()))
+    for label, (side, is_empty) in zip(labels, sides, strict=True):
+        if is_empty:
+            note(
+                f"no score is {side} 0, where the answer changes, so that nearly every "
+                f"answer is {shown(label)}: of a probability p, give log(p / (1 - p)), "
+                "or --scores with a column of each class.",
+                always=True,
+            )
 
 
 def _recorded(rule: Rule, known: Mapping[str, Any], excluded: Sequence[str]) -> Rule:
