@@ -138,6 +138,26 @@ def test_polars_frames_have_names_and_no_labels(published):
     assert model.classes_.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("turned", ["means", "counts", "standard_deviations"])
+def test_classes_0_and_1_in_two_orders_are_refused(rows, turned):
+    """Their sorted labels look like a count of the rows."""
+    X, labels = rows
+    groups = X.groupby((labels == "virginica").astype(int))
+    tables = {
+        "means": groups.mean(),
+        "counts": groups.size(),
+        "standard_deviations": groups.std(ddof=0),
+    }
+    pooled = X.corr()
+    tables[turned] = tables[turned].loc[[1, 0]]
+    with pytest.raises(ValueError, match="the class names in another order"):
+        FAMILIES["minimax"](**tables, correlations=pooled)
+    for name in tables:  # rows that are only counted stand in the order of the means
+        kept = name == turned == "means"
+        tables[name] = tables[name] if kept else tables[name].reset_index(drop=True)
+    FAMILIES["minimax"](**tables, correlations=pooled)
+
+
 def refusals():
     two, unit = [[0.0, 0.0], [1.0, 1.0]], [np.eye(2)] * 2
     frame = pd.DataFrame(two, columns=["a", "b"], index=["x", "y"])

@@ -319,6 +319,20 @@ def test_class_declared_but_not_seen_has_its_column_and_is_never_predicted():
     np.testing.assert_allclose(model.worst_case_accuracy_, two.worst_case_accuracy_)
 
 
+@pytest.mark.filterwarnings("ignore:.*may lie on the wrong side")
+def test_partial_fit_waits_until_every_class_has_rows_for_its_radii():
+    y = np.tile([0, 1], 40)
+    X = np.random.default_rng(0).normal(size=(80, 4)) + 4 * y[:, None]
+    whole = MinimaxProbabilityClassifier(uncertainty="gaussian").fit(X, y)
+    model = MinimaxProbabilityClassifier(uncertainty="gaussian")
+    for start in range(0, 80, 10):  # the first batches have five rows a class
+        batch = slice(start, start + 10)
+        model.partial_fit(X[batch], y[batch], classes=[0, 1])
+    assert [g.bound for g in model.guarantees_] == pytest.approx(
+        [g.bound for g in whole.guarantees_]
+    )
+
+
 @pytest.mark.parametrize(
     "params",
     [

@@ -178,7 +178,7 @@ def _read(
         )
     if len(np.unique(labels)) < len(mean):
         raise ValueError(f"`classes` must be distinct, got {labels.tolist()}.")
-    _check_names("counts", _index(counts), labels.tolist())
+    _check_names("counts", _index(counts, labels), labels.tolist())
     if (covariances is None) == (standard_deviations is None):
         raise ValueError(
             "give either `covariances`, or `standard_deviations` with `correlations`."
@@ -214,12 +214,18 @@ def _numbers(name: str, values: Any) -> FloatArray:
         ) from None
 
 
-def _index(table: Any) -> list[Any] | None:
-    """Row labels of a data frame or series, unless they only count the rows."""
+def _index(table: Any, classes: NDArray[Any] | None = None) -> list[Any] | None:
+    """Row labels of a data frame or series, unless they only count the rows.
+
+    Where 0, 1, ... are the `classes` too, only a range, which has a start, counts.
+    """
     index = getattr(table, "index", None)
     if index is None or callable(index):
         return None
     labels = list(index)
+    may_be_classes = classes is not None and set(labels) == set(classes.tolist())
+    if may_be_classes and not hasattr(index, "start"):
+        return labels
     return None if labels == list(range(len(labels))) else labels
 
 
@@ -308,7 +314,8 @@ def _from_deviations(
     _check_names(
         "standard_deviations", feature_names(standard_deviations), names, "feature"
     )
-    _check_names("standard_deviations", _index(standard_deviations), labels.tolist())
+    index = _index(standard_deviations, labels)
+    _check_names("standard_deviations", index, labels.tolist())
     _check_shape("standard_deviations", deviations, mean.shape, mean)
     if not ((deviations >= 0) & np.isfinite(deviations)).all():
         raise ValueError(

@@ -23,6 +23,7 @@ from prudent.core.moments import ClassMoments
 from prudent.core.rows import Rows
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
+from prudent.exceptions import DegenerateDataError
 
 #: Where the moments and their radii come from.
 Origin = Literal["plug-in", "given", "gaussian", "bootstrap"]
@@ -84,7 +85,7 @@ def gaussian_radii(moments: ClassMoments, confidence: float) -> FloatArray:
 
     Each of the 2 K events, a mean or a covariance outside its set, is given the level
     (1 - confidence) / (2 K), so that their union has probability 1 - confidence: nu by
-    `mean_radius`, rho = 0 and gamma by `covariance_factor`. ValueError for a class of
+    `mean_radius`, rho = 0 and gamma by `covariance_factor`. An error for a class of
     too few rows, n <= p + 1 for p features.
     """
     n_classes, n_features = moments.mean.shape
@@ -92,7 +93,7 @@ def gaussian_radii(moments: ClassMoments, confidence: float) -> FloatArray:
     n_rows = np.floor(moments.weight).astype(int).tolist()
     for label, n in zip(moments.classes.tolist(), n_rows, strict=True):
         if n <= n_features + 1:
-            raise ValueError(
+            raise DegenerateDataError(
                 f"uncertainty='gaussian' needs more than {n_features + 1} rows per "
                 f"class for {n_features} features, class {shown(label)} has {n}: use "
                 "uncertainty='bootstrap', fewer features or more rows."
