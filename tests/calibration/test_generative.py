@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import invwishart, multivariate_normal
+from scipy.stats import chi2, invwishart, multivariate_normal
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from calibration.rows import FAMILIES, overlapping_clouds
@@ -238,6 +238,23 @@ def test_a_bootstrap_start_redraws_the_rows_of_each_class():
             assert np.isclose(draws.sum(axis=0), total).any()
         starts.add(tuple(sums))
     assert len(starts) > 4
+
+
+def test_a_bootstrap_start_redraws_as_many_rows_of_levels_as_there_are():
+    """Equal rows are merged into one of their weight; few draws would vary too much."""
+    X, y = np.tile([0, 1], 500)[:, None], np.repeat([0, 1], 500)
+    counts = []
+    for seed in range(200):
+        model = RiskCalibratedClassifier(
+            family="categorical",
+            init="bootstrap",
+            stopping="none",
+            max_iter=1,
+            learning_rate=1e-9,
+            random_state=seed,
+        ).fit(X, y)
+        counts.append(model.statistics_[1][0, 0])
+    assert chi2.cdf(199 * np.var(counts, ddof=1) / 125, 199) < 0.9999  # n p (1 - p)
 
 
 def test_the_best_of_several_bootstrap_starts_is_kept():

@@ -557,13 +557,17 @@ def _label_sums(
 def _redrawn(
     codes: IntArray, weight: FloatArray, random: np.random.Generator
 ) -> FloatArray:
-    """Weights of a bootstrap sample within each class, whose total stays."""
+    """Weights of a bootstrap sample within each class, whose total stays.
+
+    A weight stands for so many rows, such as equal rows that were merged into one.
+    """
     drawn = np.zeros(len(codes))
     for k in np.unique(codes):
         own = np.flatnonzero(codes == k)
         total = weight[own].sum()
-        counts = random.multinomial(len(own), weight[own] / total)
-        drawn[own] = counts * (total / len(own))
+        n_draws = max(1, round(total))
+        counts = random.multinomial(n_draws, weight[own] / total)
+        drawn[own] = counts * (total / n_draws)
     return drawn
 
 
