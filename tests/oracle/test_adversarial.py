@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy.optimize import brentq, linprog, nnls
 from scipy.special import rel_entr
 from sklearn.linear_model import LogisticRegression
@@ -84,6 +85,97 @@ def test_soft_value_equals_the_program_over_events(name, block):
         value = program_value(p, extreme_intruders(name, p, bound), rate)
         assert game.rejection_rate_ == pytest.approx(value, abs=1e-9)
         assert game.gap_ <= 1e-12
+
+
+# The same in hundreds of digits, for events too rare for a program in floats.
+EXACT_DIVERGENCE = {
+    "kl": lambda q, p: sum(
+        q * mp.log(q / p, 2) for q, p in zip(q, p, strict=True) if q
+    ),
+    "l2": lambda q, p: sum((q - p) ** 2 for q, p in zip(q, p, strict=True)),
+    "chi2": lambda q, p: sum(q * q / p for q, p in zip(q, p, strict=True)) - 1,
+    "hellinger": lambda q, p: (
+        1 - sum(mp.sqrt(q * p) for q, p in zip(q, p, strict=True))
+    ),
+}
+
+
+def exact_odds(name, p, bound, l, h):
+    """Odds of event l against h at which their mixture meets the bound, by halving."""
+    near, far = mpf(-1500), mpf(1500)
+    for _ in range(120):
+        x = (near + far) / 2
+        q = [mpf(0)] * len(p)
+        q[l], q[h] = 1 / (1 + mp.exp(-x)), 1 / (1 + mp.exp(x))
+        near, far = (near, x) if EXACT_DIVERGENCE[name](q, p) >= bound else (x, far)
+    return mp.exp(far)
+
+
+def exact_least_rate(p, low, odds, value):
+    """Least p @ r of a rule that rejects each point and edge at rate `value` or more.
+
+    With r = value + a on the one or two low events, the others are rejected as little
+    as the edges let them; the cost is piecewise linear in a and least at a vertex.
+    """
+    high = [h for h in range(len(p)) if h not in low]
+    alone = [[0, 1 - value, *(value / odds[l, h] for h in high)] for l in low]
+    vertices = list(product(*alone))
+    if len(low) == 2:
+        for h in high:
+            ratio = odds[low[0], h] / odds[low[1], h]
+            vertices += [(a, a * ratio) for a in alone[0]]
+            vertices += [(a / ratio, a) for a in alone[1]]
+
+    def cost(a):
+        rate = sum(p[l] * (value + a_l) for l, a_l in zip(low, a, strict=True))
+        for h in high:
+            saved = min(odds[l, h] * a_l for l, a_l in zip(low, a, strict=True))
+            rate += p[h] * (value - min(value, saved))
+        return rate
+
+    return min(cost(a) for a in vertices if max(a) <= 1 - value)
+
+
+@pytest.mark.parametrize("name", DIVERGENCE)
+def test_games_with_the_rarest_events_keep_the_miss_rate_at_the_least_cost(name):
+    for seed in range(25):
+        rng = np.random.default_rng((seed, len(name)))
+        n_tiny, n_plain = int(rng.integers(1, 3)), int(rng.integers(2, 4))
+        if name in ("kl", "chi2"):  # l2 and hellinger hardly tell rare events apart
+            n_tiny += int(rng.integers(0, 2))
+        n_low = min(n_tiny, int(rng.integers(1, 3)))
+        if name in ("l2", "hellinger"):
+            n_low = n_tiny
+        tiny = 10.0 ** -rng.uniform(8, 60, n_tiny)
+        p = np.sort(np.r_[tiny, rng.dirichlet(np.full(n_plain, 2.0))])
+        p /= p.sum()
+        points = np.array([DIVERGENCE[name](row, p) for row in np.eye(len(p))])
+        share = rng.uniform(0.1, 0.95)
+        bound = float(points[n_low - 1] ** share * points[n_low] ** (1 - share))
+        miss_rate = float(rng.uniform(0.02, 0.98))
+        solved = RejectionGame(
+            divergence=name,
+            divergence_bound=bound,
+            false_alarm_rate=None,
+            miss_rate=miss_rate,
+        ).fit(p)
+        with mp.workdps(200):
+            exact = [mpf(float(event)) for event in p]
+            low, high = range(n_low), range(n_low, len(p))
+            odds = {
+                (l, h): exact_odds(name, exact, mpf(bound), l, h)
+                for l, h in product(low, high)
+            }
+            least = exact_least_rate(exact, low, odds, 1 - mpf(miss_rate))
+            rule = solved.rejection_
+            rejected = [rule[l] for l in low] + [
+                float((odds[l, h] * rule[l] + rule[h]) / (odds[l, h] + 1))
+                for l, h in odds
+            ]
+        assert 1 - min(rejected) <= miss_rate + 1e-9
+        assert solved.false_alarm_rate_ == pytest.approx(float(least), rel=1e-9, abs=0)
+        assert solved.rejection_ @ p == pytest.approx(float(least), rel=1e-9, abs=0)
+        assert solved.gap_ <= 1e-12
 
 
 def convex(q, p):

@@ -89,25 +89,28 @@ def fill(
     added to the lowest level. With the prices a_l (1 for the lowest level) and b_h
     along the path, and z = price / (1 + price) for the last of them, writes the rule
     r_l = z + (1 - z) a_l, r_h = z - (1 - z) b_h into `rejection` (n_levels,).
-    Returns the level at which the supply ran out, the demand it still has and its
-    price; (n_levels, 0, inf) when all are served.
+    Returns the level at which the supply ran out, the demand of it that is served and
+    its price; (n_levels, 0, inf) when all are served.
     """
     l, h, n_levels = 0, first_high, len(mass)
     x = log_odds(code, scale, excess[l], excess[h], math.nan)
     theta = math.exp(x)
     a, b = 1.0, theta
     rejection[l], rejection[h] = a, b
-    capacity, demand = mass[l] + bought, mass[h]
+    # What level h was served is summed: as a difference from its mass it would vanish
+    # where the low levels are tiny.
+    capacity, served = mass[l] + bought, 0.0
     while True:
+        needed = max(0.0, mass[h] - served) * theta
         # The guesses follow the tangent of ln theta (kl): one Newton step is left
         # when the levels are close.
-        if demand * theta <= capacity:
-            capacity -= demand * theta
+        if needed <= capacity:
+            capacity -= needed
             h += 1
             if h == n_levels:
                 rejection[:] = 1.0
                 return n_levels, 0.0, math.inf
-            demand = mass[h]
+            served = 0.0
             slope = (1 + 1 / theta) / (excess[l] - excess[h - 1] + x)
             guess = x - (excess[h] - excess[h - 1]) * slope
             x = log_odds(code, scale, excess[l], excess[h], guess)
@@ -115,7 +118,7 @@ def fill(
             b = theta * a
             rejection[h] = b
         else:
-            demand = max(0.0, demand - capacity / theta)
+            served += capacity / theta
             l += 1
             if l == n_low:
                 break
@@ -131,9 +134,9 @@ def fill(
         rejection[l] = z + rejection[l] / (1 + b)
     rejection[n_low:first_high] = z
     for i in range(first_high, h):
-        rejection[i] = max(0.0, z - rejection[i] / (1 + b))
+        rejection[i] = max(0.0, b - rejection[i]) / (1 + b)
     rejection[h:] = 0.0
-    return h, demand, b
+    return h, served, b
 
 
 @njit(cache=True)

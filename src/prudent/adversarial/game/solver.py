@@ -190,9 +190,8 @@ class _Breakpoint:
 
     bought: float  # v of (S)
     served: float  # 1 - U(v); never as a difference, which one tiny low event makes 0
-    unserved: float  # U(v)
     end: int  # high level at which the supply ran out
-    left: float  # its unserved demand
+    partly: float  # the part of its demand that is served
     rate: float
     rejection: FloatArray
     price: float = math.inf  # -1 / U'(v)
@@ -309,12 +308,9 @@ def _first_breakpoint(levels: Levels) -> _Breakpoint | None:
         rejection = np.zeros(len(levels.value))
         rejection[: levels.n_admissible] = 1.0
         rate = float(levels.mass @ rejection)
-        high_mass = levels.mass[levels.high]
-        unserved, left = float(high_mass.sum()), float(high_mass[0])
-        end = levels.n_admissible
-        return _Breakpoint(0.0, rate, unserved, end, left, rate, rejection)
+        return _Breakpoint(0.0, rate, levels.n_admissible, 0.0, rate, rejection)
     point = _breakpoint(levels, 0.0)
-    return None if point.unserved == 0.0 else point
+    return point if point.served < levels.reached[-1] else None
 
 
 def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
@@ -323,20 +319,20 @@ def _breakpoint(levels: Levels, bought: float) -> _Breakpoint:
 
     mass, rejection = levels.mass, np.empty(len(levels.mass))
     sides = levels.n_low, levels.n_admissible
-    end, left, price = fill(
+    end, partly, price = fill(
         levels.code, levels.scale, levels.excess, mass, *sides, bought, rejection
     )
     if end == len(mass):
         return _everything(levels, bought)
-    served = float(levels.reached[end]) + (float(mass[end]) - left)
-    unserved, rate = float(levels.reached[-1]) - served, float(mass @ rejection)
-    return _Breakpoint(bought, served, unserved, end, left, rate, rejection, price)
+    served = float(levels.reached[end]) + partly
+    rate = float(mass @ rejection)
+    return _Breakpoint(bought, served, end, partly, rate, rejection, price)
 
 
 def _everything(levels: Levels, bought: float) -> _Breakpoint:
     """Last breakpoint of every curve: reject all, value 1 at rate 1."""
     n, served = len(levels.value), float(levels.reached[-1])
-    return _Breakpoint(bought, served, 0.0, n, 0.0, 1.0, np.ones(n))
+    return _Breakpoint(bought, served, n, 0.0, 1.0, np.ones(n))
 
 
 def _search(
@@ -375,12 +371,14 @@ def _search(
 
 
 def _tangents_meet(low: _Breakpoint, high: _Breakpoint) -> float:
-    """Meeting point in v of the tangents of U; of the lower one with 0 at first."""
-    if high.bought == math.inf:
-        return low.bought + low.unserved * low.price
-    drop = low.unserved - high.unserved - (high.bought - low.bought) / high.price
+    """Meeting point in v of the tangents of U.
+
+    By (S) that of 1 - U is at rate / value where v = 0: 1 - U(v) itself, less what was
+    bought, would lose it where the low levels are tiny.
+    """
+    drop = high.rate / high.value - low.rate / low.value
     bend = 1 / low.price - 1 / high.price
-    return low.bought + drop / bend if bend > 0 else low.bought
+    return drop / bend if bend > 0 else low.bought
 
 
 def _mixture(levels: Levels, point: _Breakpoint) -> FloatArray:
@@ -388,6 +386,6 @@ def _mixture(levels: Levels, point: _Breakpoint) -> FloatArray:
     mixture = levels.mass.copy()
     mixture[0] += point.bought
     if point.end < len(mixture):
-        mixture[point.end] -= point.left
+        mixture[point.end] = point.partly
         mixture[point.end + 1 :] = 0.0
     return mixture / point.weight
