@@ -32,7 +32,7 @@ from prudent.auditing.evidence import (
     is_about_training_rows,
     rank_sum_p,
 )
-from prudent.auditing.laws import INDEPENDENT, NORMAL
+from prudent.auditing.laws import INDEPENDENT, NORMAL, UNIMODAL
 from prudent.evaluation.estimators import ClasswiseRejector
 from prudent.minimax import guarantees_of
 from prudent.minimax.radii import known_moments
@@ -574,6 +574,40 @@ def test_no_law_is_known_to_have_the_probabilities_that_a_promise_assumes(assump
     found = prudent.audit(model, promise, laws=["line"], **settings)
     assert not found.rows
     assert {row.law for row in found.outside} == {"line"}
+
+
+def test_a_promise_about_unimodal_laws_is_tested_on_laws_known_to_be_so():
+    """Vysochanskij and Petunin: at most 1/9 beyond two deviations of a law of one peak.
+
+    Atoms at -1, 0 and 1 have .2 there.
+    """
+    promise = Guarantee(
+        quantity="false alarm rate",
+        bound=1 / 9,
+        sense="<=",
+        assumptions=(Assumption.UNIMODAL,),
+    )
+    atoms = Law.finite("atoms", [[-1.0], [0.0], [1.0]], [0, 0, 0], [0.1, 0.8, 0.1])
+    flat = Law(
+        "flat",
+        lambda n, rng: (rng.uniform(-1, 1, (n, 1)), np.zeros(n)),
+        satisfies=(INDEPENDENT, UNIMODAL),
+    )
+
+    def beyond(model, X):
+        return np.abs(X[:, 0]) > 2 * np.sqrt(0.2)
+
+    settings = {"answer": beyond, "sizes": (20,), "budget": 5}
+    model = prudent.MinimaxOutlierDetector()
+    found = prudent.audit(model, promise, laws=[atoms, flat], **settings)
+    assert [row.law for row in found.outside] == ["atoms"]
+    assert [row.law for row in found.rows] == ["flat"]
+    assert found.verdict == "no violation found"
+    found = prudent.audit(model, promise, laws=[atoms], **settings)
+    assert found.verdict == "nothing to test"
+    found = prudent.audit(model, promise, laws="standard", **settings)
+    assert found.rows
+    assert all(NORMAL in STANDARD[row.law].satisfies for row in found.rows)
 
 
 def test_linear_promises_are_held_to_the_rows_they_come_from():

@@ -15,7 +15,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import betainc
 from scipy.stats import betabinom
 
-from prudent.auditing.laws import INDEPENDENT, NORMAL
+from prudent.auditing.laws import INDEPENDENT, NORMAL, UNIMODAL
 from prudent.core.assumptions import MOMENTS, Assumption
 from prudent.core.binomial import clopper_pearson, mean_rank
 from prudent.core.guarantee import ALARMS, Guarantee, violated_rows
@@ -293,6 +293,8 @@ def demands(claim: Guarantee) -> frozenset[str]:
     demanded = {INDEPENDENT}
     if Assumption.NORMALITY in assumed:
         demanded.add(NORMAL)
+    if Assumption.UNIMODAL in assumed:
+        demanded.add(UNIMODAL)
     if assumed & NOT_OF_A_LAW or (assumed & MOMENTS and assumed & CHANGED):
         demanded.add(UNKNOWN)
     return frozenset(demanded)

@@ -19,6 +19,7 @@ Noise = Callable[[np.random.Generator, tuple[int, int]], FloatArray]
 
 INDEPENDENT = "independent rows"
 NORMAL = "normal classes"
+UNIMODAL = "unimodal classes"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Law:
         counted on rows drawn afresh for each model, and their random error is allowed
         for.
     satisfies : collection of str, default=("independent rows",)
-        Which assumptions hold: "independent rows", "normal classes".
+        Which assumptions hold: "independent rows", "normal classes", "unimodal
+        classes" (which normal ones are, too: name both).
     sizes : tuple of int, default=None
         Sizes of its own, in place of those an audit takes by default.
 
@@ -147,7 +149,7 @@ def _two_classes(
 
 
 def _classes(name: str, *, normal: bool = False, **settings: Any) -> Law:
-    holds = (INDEPENDENT, NORMAL) if normal else (INDEPENDENT,)
+    holds = (INDEPENDENT, NORMAL, UNIMODAL) if normal else (INDEPENDENT,)
     return Law(name, partial(_two_classes, **settings), satisfies=holds)
 
 
