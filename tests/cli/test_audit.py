@@ -6,6 +6,7 @@ import json
 import re
 from html import unescape
 
+from prudent import LowDensityRejector, audit
 from prudent.auditing import STANDARD
 
 SMALL = ("--laws", "line", "--sizes", "60", "--budget", "10")
@@ -31,6 +32,24 @@ def test_a_class_by_its_path_as_json(prudent):
     found = json.loads(outcome.out)
     assert found["verdict"] == "no violation found"
     assert found["rows"][0]["claims"] == 10
+
+
+def test_a_random_state_that_is_given_stays_the_same_in_all_draws(prudent):
+    def truth(*param):
+        method = "prudent.LowDensityRejector"
+        size = "--sizes", "70", "--budget", "3", "--laws", "line"
+        outcome = prudent("audit", "--method", method, *param, *size, "--json", "-")
+        return json.loads(outcome.out)["rows"][0]["mean_truth"]
+
+    def known(random_state):
+        detector = LowDensityRejector(random_state=random_state)
+        found = audit(detector, laws=["line"], sizes=(70,), budget=3)
+        return found.rows[0].mean_truth
+
+    for seed in (1, 2):
+        assert truth("--param", f"random_state={seed}") == known(seed)
+    assert truth() == known(None)
+    assert len({known(1), known(2), known(None)}) == 3
 
 
 def test_a_broken_promise_has_its_exit_code(prudent):

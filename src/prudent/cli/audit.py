@@ -51,14 +51,12 @@ def audit(
     quiet: options.Quiet = False,
 ) -> None:
     """Fit a method on laws whose truth is known, and test what it promises there."""
-    estimator = built(method, param or [], seed)
+    estimator = built(method, param or [], None)  # each draw has its own seed
     if not all(size.isdecimal() for size in names(sizes)):
         raise UsageError(f"--sizes takes numbers of rows, got {sizes[:64]!r}.")
     from prudent.auditing.result import HEADS
     from prudent.auditing.run import audit as run
 
-    if "random_state" in estimator.get_params():
-        estimator.set_params(random_state=None)  # each draw has its own
     with ending("{}", ExitCode.USAGE):
         result = run(
             estimator,

@@ -285,7 +285,7 @@ def _fitted_detector(
         return detector.fit(rows.normal)
 
 
-def built(method: str, assignments: list[str], seed: int) -> Any:
+def built(method: str, assignments: list[str], seed: int | None) -> Any:
     """Return the estimator with the parameters that were given."""
     from prudent.evaluation.methods import choose
 

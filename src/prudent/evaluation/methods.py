@@ -31,7 +31,7 @@ class Method:
     """A line of the comparison."""
 
     name: str  # as typed on the command line
-    build: Callable[[int], Any]  # from a random state, an estimator not fitted yet
+    build: Callable[[int | None], Any]  # from a random state, an unfitted estimator
     is_baseline: bool = False  # there for reference only
     parameters: Mapping[str, Any] | None = None  # set on the estimator
     # Why its sets may hold every class, and what makes them smaller.
@@ -48,7 +48,7 @@ class Method:
     # table of them.
     chooses: bool = False
 
-    def estimator(self, random_state: int) -> Any:
+    def estimator(self, random_state: int | None) -> Any:
         """Return an estimator that is not fitted yet."""
         estimator = self.build(random_state)
         given = self.parameters or {}
@@ -80,7 +80,7 @@ def _class(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _instance(path: str, random_state: int, **settings: Any) -> Any:
+def _instance(path: str, random_state: int | None, **settings: Any) -> Any:
     """An estimator of a class, given by its module and name."""
     estimator = _class(path)(**settings)
     if "random_state" in estimator.get_params():
@@ -88,25 +88,25 @@ def _instance(path: str, random_state: int, **settings: Any) -> Any:
     return estimator
 
 
-def _copy(estimator: Any, random_state: int) -> Any:
+def _copy(estimator: Any, random_state: int | None) -> Any:
     from sklearn.base import clone
 
     return clone(estimator)
 
 
-def _majority(random_state: int) -> Any:
+def _majority(random_state: int | None) -> Any:
     from sklearn.dummy import DummyClassifier
 
     return DummyClassifier(strategy="prior")
 
 
-def _lda(random_state: int) -> Any:
+def _lda(random_state: int | None) -> Any:
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
     return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
 
 
-def _qda(random_state: int) -> Any:
+def _qda(random_state: int | None) -> Any:
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -120,7 +120,7 @@ def _qda(random_state: int) -> Any:
     return make_pipeline(StandardScaler(), discriminant)
 
 
-def _logistic(random_state: int) -> Any:
+def _logistic(random_state: int | None) -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -128,13 +128,13 @@ def _logistic(random_state: int) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
 
 
-def _boosting(random_state: int) -> Any:
+def _boosting(random_state: int | None) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(random_state=random_state)
 
 
-def _boosting_early_stopping(random_state: int) -> Any:
+def _boosting_early_stopping(random_state: int | None) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     # As many trees as a tenth of the rows that it is fitted to asks for.
