@@ -84,6 +84,25 @@ def test_bets_are_fair_over_all_paths(bound):
         np.testing.assert_allclose(total, 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("is_given_the_bound", [True, False])
+def test_bets_are_fair_where_the_rate_has_its_bound_as_mean_given_that(
+    is_given_the_bound,
+):
+    """Bounds of .2 or .5: that the mean of the rates is theirs, .35, is not enough."""
+    total = np.zeros(4)
+    for path in itertools.product((0.2, 0.5), (0.0, 1.0), repeat=4):
+        bounds, rates = np.array(path[::2]), np.array(path[1::2])
+        means = bounds if is_given_the_bound else np.full(4, 0.35)
+        chance = np.prod(np.where(rates > 0, means, 1 - means) / 2)
+        wealth = betting_log_wealth(rates, bounds, horizon=9, target=10.0)
+        total += chance * np.exp(wealth)
+    if is_given_the_bound:
+        np.testing.assert_allclose(total, 1.0, rtol=1e-12)
+    else:
+        assert total[0] > 1.1
+        assert (np.diff(total) > 0).all()
+
+
 def test_a_bound_of_zero_that_is_exceeded_is_refuted_for_certain():
     wealth = betting_log_wealth(
         np.array([0.0, 0.1]), np.zeros(2), horizon=400, target=10.0

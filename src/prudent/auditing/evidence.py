@@ -90,8 +90,9 @@ def betting_log_wealth(
 ) -> FloatArray:
     """Log wealth of bets that the mean of rates in [0, 1] lies above their bounds.
 
-    While the mean of each rate is at most its bound the wealth is a nonnegative
-    supermartingale from 1, so that it ever reaches 1/a with probability at most a.
+    While the mean of each rate, given its bound, is at most that, the wealth is a
+    nonnegative supermartingale from 1, so that it ever reaches 1/a with probability at
+    most a.
 
     A bet knows the rates before it and its bound. Laid out for `horizon` draws and a
     log wealth of `target` by then, it is sqrt(2 target / (horizon v)) with v the

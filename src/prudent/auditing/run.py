@@ -117,7 +117,9 @@ def audit(
       binomial with a rate of at most 1 - c: exact upper tail;
     - on average: the mean of the true rates against the bounds, by the exact law of the
       sum where calibration rows and rank are known, else by bets (Waudby-Smith and
-      Ramdas 2024);
+      Ramdas 2024). A bound that varies from draw to draw must hold on average given its
+      value: one that is itself an estimate from the rows may be called broken though it
+      is right on average;
     - given assumptions only: the true rate is never beyond. A promise about all laws
       with the moments of the training rows is held to those rows.
 
