@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prudent import RejectionGame
 from prudent.adversarial import divergence_of, has_property
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
@@ -33,6 +34,38 @@ def test_example_4_lacks_property_c():
     assert not has_property(laws, "C", p)
     both = [*laws, *([a, b, d, c, e] for a, b, c, d, e in laws)]
     assert has_property(both, "C", p)
+
+
+def test_rare_events_are_told_apart():
+    """The intruder plays the second event: the best rule leaves the rarest alone."""
+    p, laws = [2e-13, 8e-13, 0.3, 0.7], [[0, 1, 0, 0]]
+    game = RejectionGame(
+        adversaries=laws, divergence_bound=None, strategy="hard", false_alarm_rate=8e-13
+    ).fit(p)
+    np.testing.assert_array_equal(game.rejection_, [0, 1, 0, 0])
+    assert not has_property(laws, "A", p)
+    assert not has_property(laws, "B", p)
+    assert has_property(laws, "C", p)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-13, 1e-200, 1e-299])
+def test_properties_do_not_depend_on_how_rare_the_events_are(scale):
+    """Products of such probabilities are 0 in floating point."""
+
+    def with_rest(weights):
+        rare = scale * np.array(weights)
+        return np.append(rare, 1 - rare.sum())
+
+    p = with_rest([0.1, 0.2, 0.2])
+    for weights, held in [
+        ([0.1, 0.2, 0.2], (False, True, True)),
+        ([0.2, 0.2, 0.1], (False, False, False)),
+        ([0.05, 0.225, 0.225], (False, False, True)),
+    ]:
+        q = with_rest(weights)
+        assert tuple(has_property(q, name, p) for name in "ABC") == held, weights
+    closed = [p[list(order)] for order in EXCHANGES]
+    assert all(has_property(closed, name, p) for name in "ABC")
 
 
 @pytest.mark.parametrize("kind", ["kl", "l2", "chi2", "hellinger"])

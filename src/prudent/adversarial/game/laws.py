@@ -22,7 +22,7 @@ from scipy.special import rel_entr
 from scipy.stats import multinomial
 
 from prudent.core.binomial import check_fraction, fewest_rows, high_probability_rank
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
 
@@ -39,7 +39,7 @@ SMALLEST = 1e-300  # below it 1 / p overflows
 _HALVINGS = 1100  # to the last bit of any float; an edge takes 50 to 70
 _CONVEX_ROUNDING = 1e-9  # relative; what a convex function may be off by
 _MOST_TYPES = 1_000_000
-#: Probabilities nearer to each other than this are taken for equal.
+#: Probabilities that differ by less than this share of the larger are taken for equal.
 ROUNDING = 1e-12
 
 
@@ -591,8 +591,8 @@ def has_property(
     Returns
     -------
     bool
-        Numbers that differ by 1e-12 at most are equal. The work grows with the squares
-        of both numbers, of intruders and of events.
+        Numbers that differ by at most 1e-12 of the larger are equal. The work grows
+        with the squares of both numbers, of intruders and of events.
 
     Raises
     ------
@@ -630,22 +630,31 @@ def _can_be_turned(laws: FloatArray, p: FloatArray, name: str, j: int, k: int) -
     """Whether each law that favours event k has its counterpart for event j."""
     q_j, q_k = laws[:, j], laws[:, k]
     if name == "A":
-        is_asked = p[j] < p[k] - ROUNDING
-        favours = q_j < q_k - ROUNDING
-        turned = q_j[:, None] + q_j >= q_k[:, None] + q_k - ROUNDING
+        is_asked = bool(_is_less(p[j], p[k]))
+        favours = _is_less(q_j, q_k)
+        turned = ~_is_less(q_j[:, None] + q_j, q_k[:, None] + q_k)
     elif name == "B":
-        is_asked = 0 < p[j] <= p[k] + ROUNDING
-        favours = q_j * p[k] < q_k * p[j] - ROUNDING
-        turned = np.broadcast_to(q_j * p[k] >= q_k * p[j] - ROUNDING, (len(laws),) * 2)
+        is_asked = p[j] > 0 and not _is_less(p[k], p[j])
+        with np.errstate(divide="ignore", invalid="ignore"):  # where it is not asked
+            favours = _is_less(q_j / p[j], q_k / p[k])
+        turned = np.broadcast_to(~favours, (len(laws),) * 2)
     else:
-        is_asked = abs(p[j] - p[k]) <= ROUNDING
+        is_asked = not _differs(p[j], p[k])
         favours = np.ones(len(laws), dtype=bool)
-        turned = (np.abs(q_j - q_k[:, None]) <= ROUNDING) & (
-            np.abs(q_k - q_j[:, None]) <= ROUNDING
-        )
+        turned = ~_differs(q_j, q_k[:, None]) & ~_differs(q_k, q_j[:, None])
     if not is_asked or not favours.any():
         return True
     others = np.delete(laws, (j, k), axis=1)
-    differs = np.abs(others[favours, None] - others[None]) > ROUNDING
+    differs = _differs(others[favours, None], others[None])
     counterparts = turned[favours] & ~differs.any(axis=2)
     return bool(counterparts.any(axis=1).all())
+
+
+def _is_less(a: FloatArray, b: FloatArray) -> BoolArray:
+    """Whether a < b by more than rounding, number by number; both >= 0."""
+    return a < b * (1 - ROUNDING)
+
+
+def _differs(a: FloatArray, b: FloatArray) -> BoolArray:
+    """Whether a and b are apart by more than rounding, number by number; both >= 0."""
+    return _is_less(a, b) | _is_less(b, a)
