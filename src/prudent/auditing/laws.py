@@ -38,7 +38,7 @@ class Law:
         for.
     satisfies : collection of str, default=("independent rows",)
         Which assumptions hold: "independent rows", "normal classes", "unimodal
-        classes" (which normal ones are, too: name both).
+        classes" (which normal ones are, too).
     sizes : tuple of int, default=None
         Sizes of its own, in place of those an audit takes by default.
 
@@ -56,6 +56,12 @@ class Law:
     truth: tuple[FloatArray, NDArray[Any], FloatArray] | None = None
     satisfies: tuple[str, ...] | frozenset[str] = (INDEPENDENT,)
     sizes: tuple[int, ...] | None = None
+
+    @property
+    def holding(self) -> frozenset[str]:
+        """Which assumptions hold, those that follow from others too."""
+        named = frozenset(self.satisfies)
+        return named | {UNIMODAL} if NORMAL in named else named
 
     @classmethod
     def finite(
@@ -149,7 +155,7 @@ def _two_classes(
 
 
 def _classes(name: str, *, normal: bool = False, **settings: Any) -> Law:
-    holds = (INDEPENDENT, NORMAL, UNIMODAL) if normal else (INDEPENDENT,)
+    holds = (INDEPENDENT, NORMAL) if normal else (INDEPENDENT,)
     return Law(name, partial(_two_classes, **settings), satisfies=holds)
 
 

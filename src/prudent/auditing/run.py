@@ -281,7 +281,7 @@ class Trial:
             j = len(cell.tallies) + 1
             cell.tallies[key] = Tally(
                 claim,
-                is_outside=not demands(claim) <= set(cell.law.satisfies),
+                is_outside=not demands(claim) <= cell.law.holding,
                 from_moments=from_moments,
                 horizon=self.budget,
                 target=self.target + math.log(j * (j + 1)),
@@ -392,7 +392,7 @@ class Trial:
             alike[_kind(claim)] += 1
             if claim.quantity in NOT_A_RATE:
                 continue
-            if not demands(claim) <= set(law.satisfies) and not self.on_request:
+            if not demands(claim) <= law.holding and not self.on_request:
                 continue
             own = is_about_training_rows(claim)
             if own or law.truth is not None:
