@@ -81,6 +81,32 @@ def test_copies_in_a_fine_table_are_found(name, copied):
     assert known(fit).copies(keys_of_rows(mixed)) == copied
 
 
+@pytest.mark.parametrize("kinds", [1, 3])
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.6])
+def test_a_fine_table_may_hold_blank_rows(kinds, share):
+    """As many as one likes, of three kinds: of all rows only copies are called so."""
+    rng = np.random.default_rng(kinds)
+    for _ in range(40):
+        rows = rng.normal(size=(1500, 6))
+        blank = rng.random(1500) < share
+        rows[blank] = rng.choice([np.nan, 0, -99][:kinds], size=(blank.sum(), 1))
+        fit, new = rows[:1000], rows[1000:]
+        for some in (new, new[:7]):
+            assert not known(fit).holds_copies()
+            assert known(fit).copies(keys_of_rows(some)) == 0
+        copied = rows[~blank][:5]
+        assert known(np.r_[fit, copied]).holds_copies()
+        assert known(fit).copies(keys_of_rows(np.r_[new, copied])) >= 5
+
+
+@pytest.mark.parametrize("repeated", [5, 50])
+def test_rows_drawn_again_to_balance_classes_are_copies(repeated):
+    rng = np.random.default_rng(repeated)
+    X = rng.normal(size=(1000, 5))
+    drawn = X[rng.integers(0, repeated, 20 * repeated)]
+    assert known(np.r_[X, drawn]).holds_copies()
+
+
 @pytest.mark.parametrize("times", [2, 3, 10])
 @pytest.mark.parametrize("name", ["real", "integers", "grid of two", "catalogue"])
 def test_a_table_that_stands_several_times_is_found(name, times):

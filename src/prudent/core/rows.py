@@ -310,10 +310,11 @@ def drawn_key(random: np.random.RandomState, rows: NDArray[Any]) -> bytes:
 # Refuted: whatever the law, independent draws practically never repeat like that. A
 # doubled table is found so, whatever its columns, and a table certified on itself.
 #
-# Fine: pairs of rows that agree in all columns but one are rarer than pairs that agree
-# in all, so that a coarse scale is not why they do. A few copies are found so. Rows of
-# which most are repeated are left to the first rule: a list of things drawn several
-# times each is as fine as one likes.
+# Fine: pairs of rows that agree in all columns but one are rarer than values that stand
+# more than once, so that a coarse scale is not why they do. A few copies are found so.
+# Values count, not rows, and a few that stand three times do not: a fine table may hold
+# blank rows, as many as one likes. Rows of which most are repeated are left to the
+# first rule: a list of things drawn several times each is as fine as one likes.
 
 Keys = NDArray[np.uint64]
 
@@ -321,6 +322,8 @@ Keys = NDArray[np.uint64]
 LEVEL = 1e-5
 #: Rows looked at for near misses, and parts into which their columns are put.
 MOST_ROWS, MOST_PARTS = 5_000, 32
+#: Values that may stand three times or more in a fine table: blank, all zero, a code.
+MOST_RECURRING = 3
 #: Stakes of the bets of `log_evidence`, and repetitions that they are about.
 STAKES, MOST_TIMES = 2.0 ** -np.arange(1, 31)[:, None], 16
 
@@ -399,31 +402,33 @@ class KnownRows:
     def holds_copies(self) -> bool:
         """Whether some rows stand more than once, and chance is not why."""
         _, count = np.unique(self.keys, return_counts=True)
-        pairs, n = float((count * (count - 1) / 2).sum()), len(self.keys)
-        few = 2 * np.count_nonzero(count > 1) <= len(count)
-        if few and pairs > self.near * n * (n - 1) / 2:
+        n, repeated = len(count), np.count_nonzero(count > 1)
+        recurring = min(np.count_nonzero(count > 2), MOST_RECURRING)
+        few = 2 * repeated <= len(count)
+        if few and repeated - recurring > self.near * n**2 / 2:
             return True
         return log_evidence(count) > -math.log(LEVEL)
 
     def copies(self, keys: Keys) -> int:
         """How many new rows are among these; 0 where chance may be why.
 
-        They are independent draws from the same law, and then as many are expected
-        among these rows as there are equal ones inside. By the second rule three times
-        as many are too many.
+        The second rule looks at values that stand here once. By Good and Turing a draw
+        from the same law is one of them with a chance of about the share of rows that
+        stand here twice; three times as many are too many.
         """
         n, hits = len(keys), int(np.isin(keys, self.keys).sum())
         if hits == 0:
             return 0
-        _, count = np.unique(self.keys, return_counts=True)
+        values, count = np.unique(self.keys, return_counts=True)
         if self.holds_copies():
             # They say nothing of chance. Where each row stands twice, the table does.
             times = int(count.min())
             count = count // times if times > 1 else np.ones_like(count)
-        n_own = int(count.sum())
-        inside = float(count[count > 1].sum()) / n_own
-        expected = max(3 * n * inside, self.near * n * n_own)
-        if hits > expected and 2 * inside <= 1:
+        n_own, once = int(count.sum()), count == 1
+        seen = np.count_nonzero(np.isin(values[once], keys))
+        twice = 2 * np.count_nonzero(count == 2) / n_own
+        few = 2 * np.count_nonzero(~once) <= len(values)
+        if few and seen > max(3 * n * twice, self.near * n * len(values)):
             return hits
         return hits if log_chance_of_split(self.keys, keys) < math.log(LEVEL) else 0
 
