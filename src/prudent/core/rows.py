@@ -403,7 +403,7 @@ class KnownRows:
         """Whether some rows stand more than once, and chance is not why."""
         _, count = np.unique(self.keys, return_counts=True)
         n, repeated = len(count), np.count_nonzero(count > 1)
-        recurring = min(np.count_nonzero(count > 2), MOST_RECURRING)
+        recurring = min(int(np.count_nonzero(count > 2)), MOST_RECURRING)
         few = 2 * repeated <= len(count)
         if few and repeated - recurring > self.near * n**2 / 2:
             return True
