@@ -425,26 +425,29 @@ class ClassErrors:
 
         `lost` says which rows of the class, and subgroup, these take.
         """
-        n_rows = len(lost)
+        n_rows, n_lost = len(lost), int(lost.sum())
         named = shown(label) if subgroup is None else f"{shown(label)} with {subgroup}"
+        exact = upper_limit(n_lost, n_rows, level=1 - confidence) if n_rows else 1.0
+        # Rounded up, so that the rows do carry it.
+        least = Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(f"{exact:.13g}"))
         if rank:
             where = f" in `{self.setting}`" if self.setting else ""
-            also = " or change the order"
+            own = f"this limit to {least:g} or " if least < 1 else ""
+            also = ", or change the order"
             if self.setting:
                 also = ", change the order, or set abstain=True"
             return InfeasibleError(
-                f"{int(lost.sum())} of {n_rows} held-out rows of class {named} are "
-                f"taken by the classes before it{where}, at most {rank - 1} may be; "
-                f"raise the limits of those classes{also}."
+                f"{n_lost} of {n_rows} held-out rows of class {named} are taken by the "
+                f"classes before it{where}, at most {rank - 1} may be; raise {own}the "
+                f"limits of those classes{also}."
             )
-        exact = upper_limit(0, n_rows, level=1 - confidence) if n_rows else 1.0
-        # Rounded up, so that the rows do carry it.
-        least = Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(f"{exact:.13g}"))
+        why = f", and {fewest_rows(limit, confidence)} rows are needed for {limit:g}"
+        if n_lost:
+            why = f", as the classes before it take {n_lost} of the rows"
         return InfeasibleError(
             f"class {named} has {n_rows} held-out rows, of which no rank "
             f"keeps a class error <= {limit:g} with confidence "
-            f"{self.terms.confidence:g}; the smallest possible limit is {least:g}, "
-            f"and {fewest_rows(limit, confidence)} rows are needed for {limit:g}."
+            f"{self.terms.confidence:g}; the smallest possible limit is {least:g}{why}."
         )
 
 
