@@ -299,6 +299,17 @@ def test_a_frozen_model_without_an_error_where_many_are_allowed_is_noted(wrapper
         wrapper.fit(*noisy(400, 1))
 
 
+@pytest.mark.parametrize("n", [199, 200])
+def test_a_frozen_model_is_noted_from_twenty_errors_allowed_on(n):
+    X, y = rows(n)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ConformalClassifier(FrozenEstimator(tree), level=0.1, confidence=0.95).fit(X, y)
+    noted = [w for w in caught if "calibration rows is answered" in str(w.message)]
+    assert len(noted) == (n == 200)
+
+
 @pytest.mark.parametrize(
     "wrapper",
     [
