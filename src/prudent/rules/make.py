@@ -427,20 +427,19 @@ class ClassErrors:
         """
         n_rows, n_lost = len(lost), int(lost.sum())
         named = shown(label) if subgroup is None else f"{shown(label)} with {subgroup}"
-        exact = upper_limit(n_lost, n_rows, level=1 - confidence) if n_rows else 1.0
-        # Rounded up, so that the rows do carry it.
-        least = Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(f"{exact:.13g}"))
         if rank:
             where = f" in `{self.setting}`" if self.setting else ""
-            own = f"this limit to {least:g} or " if least < 1 else ""
-            also = ", or change the order"
+            also = " or change the order"
             if self.setting:
                 also = ", change the order, or set abstain=True"
             return InfeasibleError(
                 f"{n_lost} of {n_rows} held-out rows of class {named} are taken by the "
-                f"classes before it{where}, at most {rank - 1} may be; raise {own}the "
+                f"classes before it{where}, at most {rank - 1} may be; raise the "
                 f"limits of those classes{also}."
             )
+        exact = upper_limit(n_lost, n_rows, level=1 - confidence) if n_rows else 1.0
+        # Rounded up, so that the rows do carry it.
+        least = Context(prec=3, rounding=ROUND_CEILING).plus(Decimal(f"{exact:.13g}"))
         why = f", and {fewest_rows(limit, confidence)} rows are needed for {limit:g}"
         if n_lost:
             why = f", as the classes before it take {n_lost} of the rows"
