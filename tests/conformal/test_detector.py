@@ -6,10 +6,11 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.datasets import load_iris
 from sklearn.ensemble import IsolationForest
 from sklearn.frozen import FrozenEstimator
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neighbors import KernelDensity, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 import prudent
@@ -40,7 +41,7 @@ def test_alarms_are_small_p_values(kind, ties):
     p_values, alarms = detector.p_value(rows), detector.predict(rows) == -1
     scores = detector.score_samples(rows)
     if ties == "conservative":
-        assert detector.offset_ == (detector.k_ + 0.5) / 41
+        assert detector.offset_ == (detector.k_ + 0.25) / 41
         np.testing.assert_array_equal(alarms, np.rint(p_values * 41) <= detector.k_)
         assert ((p_values - scores >= 0) & (p_values - scores < 1 / 82)).all()
     else:
@@ -58,6 +59,58 @@ def test_rows_beyond_all_others_are_ordered_by_distance():
     assert (np.diff(detector.score_samples(far)) <= 0).all()
     assert (np.diff(detector.score_samples(far[:3])) < 0).all()
     assert (detector.predict(far) == -1).all()
+
+
+def test_rows_too_far_for_a_number_are_the_last():
+    detector = ConformalDetector().fit(NORMAL * 1e-10)
+    far = np.array([[1.0], [1e300]]) * np.ones(4)
+    assert (np.diff(detector.score_samples(far)) <= 0).all()
+    assert (detector.predict(far) == -1).all()
+
+
+class FirstColumn(OutlierMixin, BaseEstimator):
+    """The score of a row is its first value."""
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def score_samples(self, X):
+        return X[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("n", "rate", "confidence"),
+    [(27, 0.1, None), (13, 0.2, None), (46, 0.05, None), (93, 0.05, 0.95)],
+)
+def test_of_each_bag_k_rows_raise_alarms_however_far_they_are(n, rate, confidence):
+    bag = 1e-20 * np.random.default_rng(0).normal(size=(n + 1, 1))
+    bag[:5, 0] = -(10.0 ** np.arange(5))
+    detector = ConformalDetector(
+        FrozenEstimator(FirstColumn().fit(bag)),
+        false_alarm_rate=rate,
+        confidence=confidence,
+    )
+    alarms = []
+    for i in range(n + 1):
+        detector.fit(np.delete(bag, i, axis=0))
+        alarms.append(detector.predict(bag[[i]])[0] == -1)
+        assert alarms[-1] == detector.rule_.alarms(bag[i])[0]
+    assert sum(alarms) == detector.k_ == 2
+
+
+@pytest.mark.parametrize("bandwidth", [1.0, 1e-3])
+def test_rows_of_density_zero_have_answers(bandwidth):
+    """With the narrow kernel most of the held-out rows have it, too."""
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    density = KernelDensity(kernel="tophat", bandwidth=bandwidth)
+    detector = ConformalDetector(density, random_state=0).fit(rows)
+    new = np.vstack([rows, rows + 20])
+    alarms, scores = detector.predict(new) == -1, detector.calibrated_scores(new)
+    assert np.isneginf(scores[400:]).all()
+    assert np.isfinite(detector.decision_function(new)).all()
+    np.testing.assert_array_equal(alarms, detector.rule_.alarms(scores))
+    assert (alarms[400:] == (bandwidth == 1.0)).all()
 
 
 def test_other_rates_without_a_fit():

@@ -316,7 +316,9 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
     def _cut_at(self, rank: int, rate: float, confidence: float | None = None) -> None:
         """Take the rank of the cut; warn if nothing is rejected."""
         n, self.k_ = self._n_ranking, rank
-        self.offset_ = rate if self._smoothed else (rank + 0.5) / (n + 1)
+        # Scores of p = k / (n + 1) end at k ranks, those of the next p begin half a
+        # rank above: no rounding error crosses their middle.
+        self.offset_ = rate if self._smoothed else (rank + 0.25) / (n + 1)
         if rank == 0 and not self._smoothed:
             held_out = self.method_ == SPLIT
             self._say_nothing_is_rejected(
@@ -385,8 +387,13 @@ def ordinary_scores(detector: Any, X: Any) -> tuple[FloatArray, Rounding]:
 
 
 def distance_beyond(scores: FloatArray, ranked: FloatArray) -> FloatArray:
-    """How far each score lies below those that rank, from 0 to below 1."""
-    middle = np.median(ranked)
-    spread = np.median(np.abs(ranked - middle))
-    z = (middle - scores) / (spread if spread > 0 else 1.0)
-    return np.clip(0.5 + 0.5 * z / (1 + np.abs(z)), 0.0, 1 - 2.0**-53)
+    """How far each score lies below those that rank, from 0 to 1.
+
+    Logarithms of a density are -inf where it is 0, which may be their median, too.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = np.median(ranked)
+        spread = np.median(np.abs(ranked - middle))
+        z = (middle - scores) / (spread if spread > 0 else 1.0)
+    tail = 0.5 / (1 + np.abs(np.where(np.isnan(z), 0.0, z)))
+    return np.where(z > 0, 1 - tail, tail)

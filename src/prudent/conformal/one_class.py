@@ -237,9 +237,8 @@ def farness(deviations: FloatArray, scale: FloatArray) -> FloatArray:
     varies = scale > 0
     if not varies.any():
         return np.zeros(len(deviations))
-    z = np.abs(deviations[:, varies]) / scale[varies]
-    largest = np.maximum(z.max(axis=1, keepdims=True), 1.0)
     with np.errstate(over="ignore"):
-        d = largest[:, 0] * np.sqrt(np.square(z / largest).mean(axis=1))
-    # 1 - 1/(1 + d) stays below 1 in floating point, and finite for infinite d.
-    return np.minimum(1 - 1 / (1 + d), 1 - 2.0**-53)
+        z = np.abs(deviations[:, varies]) / scale[varies]
+    # Squares stay finite; 1 / (1 + d) is lost in rounding long before.
+    d = np.sqrt(np.square(np.minimum(z, 2.0**500)).mean(axis=1))
+    return 1 - 1 / (1 + d)
