@@ -236,6 +236,17 @@ def test_rows_of_a_sparse_fit_are_found(matrix):
     assert certify(model, matrix(new), y)
 
 
+@pytest.mark.parametrize("matrix", [csr_array, csc_matrix])
+def test_rows_of_wide_sparse_tables_have_the_keys_of_dense_ones(matrix):
+    X = random_array((20, 1030), density=0.01, rng=np.random.default_rng(0)).toarray()
+    X[0], X[1, :2] = 0.0, (np.nan, -1.0)
+    sparse = matrix(X)
+    sparse.data[-1] = 0.0  # and stored
+    dense_keys, _ = table_keys(sparse.toarray())
+    np.testing.assert_array_equal(table_keys(sparse)[0], dense_keys)
+    assert len(np.unique(dense_keys)) == 20
+
+
 def test_images_have_rows_too():
     X, _ = rows(300)
     images = X[:, :2].reshape(300, 2, 1)

@@ -328,16 +328,18 @@ MOST_RECURRING = 3
 STAKES, MOST_TIMES = 2.0 ** -np.arange(1, 31)[:, None], 16
 
 
-def cell_keys(cells: NDArray[Any], place: int) -> Keys:
+def cell_keys(cells: NDArray[Any], place: int | IntArray) -> Keys:
     """64 bits a cell that look random, others in the column at each place (splitmix64).
 
     The cells are float64, of which -0 equals 0 and NaN is NaN, or digests of 64 bits.
+    All are of one place, or each of its own.
     """
     if cells.dtype.kind == "f":
         numbers = cells + 0.0
         numbers[np.isnan(numbers)] = np.nan
         cells = numbers.view(np.uint64)
-    keys: Keys = cells + np.uint64((place + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    places = np.atleast_1d(place).astype(np.uint64) + np.uint64(1)
+    keys: Keys = cells + places * np.uint64(0x9E3779B97F4A7C15)
     keys ^= keys >> np.uint64(30)
     keys *= np.uint64(0xBF58476D1CE4E5B9)
     keys ^= keys >> np.uint64(27)

@@ -350,7 +350,7 @@ def fit_inside(
 # --- rows that a model has seen -------------------------------------------------------
 
 
-# Of a wider sparse matrix the keys would take longer than the fit.
+# The cells of a wider sparse matrix would take more memory than the matrix.
 MOST_SPARSE_COLUMNS = 1024
 
 
@@ -358,15 +358,16 @@ def table_keys(X: Any) -> tuple[Keys, list[Keys]]:
     """What tells whether other rows are those of a table.
 
     The keys of the rows (n,), and of each column those of the cells of the first rows;
-    none of what is no table. Sparse matrices of more than 1024 columns are not looked
-    at.
+    none of what is no table. Of sparse matrices of more than 1024 columns there are no
+    cells, so that nobody remembers their rows.
     """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     columns: Iterable[NDArray[Any]]
     if hasattr(X, "tocsc"):
+        if X.shape[1] > MOST_SPARSE_COLUMNS:
+            return _keys_of_sparse_rows(X), []
         matrix = X.tocsc()
-        n_columns = matrix.shape[1] if matrix.shape[1] <= MOST_SPARSE_COLUMNS else 0
-        columns = (matrix[:, [j]].toarray()[:, 0] for j in range(n_columns))
+        columns = (matrix[:, [j]].toarray()[:, 0] for j in range(matrix.shape[1]))
     elif isinstance(frame, nw.DataFrame):
         columns = map(cells_of, frame.iter_columns())
     else:
@@ -505,6 +506,18 @@ def _in_order(model: Any, X: Any) -> Any:
     named = [column for column in beside if isinstance(column, str)]
     names = list(dict.fromkeys([*names, *named]))
     return frame.select(*names) if set(names) <= set(frame.columns) else X
+
+
+def _keys_of_sparse_rows(X: Any) -> Keys:
+    """The keys of the rows of a sparse matrix: those of dense rows that are equal."""
+    matrix = X.tocsr(copy=True)
+    matrix.sum_duplicates()
+    of_zeros = cell_keys(np.zeros(matrix.shape[1]), np.arange(matrix.shape[1]))
+    own = cell_keys(matrix.data.astype(np.float64), matrix.indices)
+    # Sums modulo 2^64 are exact, and so are their differences.
+    sums = np.cumsum(np.append(np.uint64(0), own - of_zeros[matrix.indices]))
+    keys: Keys = np.diff(sums[matrix.indptr]) + of_zeros.sum()
+    return keys
 
 
 def _keys_of_objects(cells: NDArray[Any], place: int) -> Keys:
