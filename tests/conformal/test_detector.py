@@ -41,7 +41,7 @@ def test_alarms_are_small_p_values(kind, ties):
     p_values, alarms = detector.p_value(rows), detector.predict(rows) == -1
     scores = detector.score_samples(rows)
     if ties == "conservative":
-        assert detector.offset_ == (detector.k_ + 0.25) / 41
+        assert detector.offset_ == (detector.k_ + 0.5) / 41
         np.testing.assert_array_equal(alarms, np.rint(p_values * 41) <= detector.k_)
         assert ((p_values - scores >= 0) & (p_values - scores < 1 / 82)).all()
     else:

@@ -21,7 +21,7 @@ from prudent.conformal.classifier import (
     ConformalEstimator,
     warn_of_learned_scaling,
 )
-from prudent.conformal.one_class import Ellipsoid, FullOneClass
+from prudent.conformal.one_class import FARTHEST, Ellipsoid, FullOneClass
 from prudent.conformal.units import Columns, in_units, kept_columns
 from prudent.core.assumptions import Assumption
 from prudent.core.binomial import mean_rank
@@ -316,9 +316,7 @@ class ConformalDetector(RateMixin, OutlierMixin, ConformalEstimator):
     def _cut_at(self, rank: int, rate: float, confidence: float | None = None) -> None:
         """Take the rank of the cut; warn if nothing is rejected."""
         n, self.k_ = self._n_ranking, rank
-        # Scores of p = k / (n + 1) end at k ranks, those of the next p begin half a
-        # rank above: no rounding error crosses their middle.
-        self.offset_ = rate if self._smoothed else (rank + 0.25) / (n + 1)
+        self.offset_ = rate if self._smoothed else (rank + 0.5) / (n + 1)
         if rank == 0 and not self._smoothed:
             held_out = self.method_ == SPLIT
             self._say_nothing_is_rejected(
@@ -387,7 +385,7 @@ def ordinary_scores(detector: Any, X: Any) -> tuple[FloatArray, Rounding]:
 
 
 def distance_beyond(scores: FloatArray, ranked: FloatArray) -> FloatArray:
-    """How far each score lies below those that rank, from 0 to 1.
+    """How far each score lies below those that rank, from 0 to `FARTHEST`.
 
     Logarithms of a density are -inf where it is 0, which may be their median, too.
     """
@@ -396,4 +394,4 @@ def distance_beyond(scores: FloatArray, ranked: FloatArray) -> FloatArray:
         spread = np.median(np.abs(ranked - middle))
         z = (middle - scores) / (spread if spread > 0 else 1.0)
     tail = 0.5 / (1 + np.abs(np.where(np.isnan(z), 0.0, z)))
-    return np.where(z > 0, 1 - tail, tail)
+    return np.minimum(np.where(z > 0, 1 - tail, tail), FARTHEST)

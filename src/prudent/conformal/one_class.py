@@ -14,6 +14,10 @@ from prudent.conformal.units import ARRAYS, ByUnits, blocks
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.rules.scores import ROUNDING, Counts
 
+#: How far a row can be, from 0 on. Half a rank more would be the next rank: what is
+#: left up to 1 outlasts the rounding of ranks of up to 1e8 rows.
+FARTHEST = 1 - 2.0**-20
+
 
 def nearest_others(rows: FloatArray, k: int) -> FloatArray:
     """The k least city-block distances of each row to the others, (n, k) ascending."""
@@ -241,4 +245,4 @@ def farness(deviations: FloatArray, scale: FloatArray) -> FloatArray:
         z = np.abs(deviations[:, varies]) / scale[varies]
     # Squares stay finite; 1 / (1 + d) is lost in rounding long before.
     d = np.sqrt(np.square(np.minimum(z, 2.0**500)).mean(axis=1))
-    return 1 - 1 / (1 + d)
+    return np.minimum(1 - 1 / (1 + d), FARTHEST)
