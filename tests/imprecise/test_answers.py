@@ -273,6 +273,8 @@ def test_constant_features_stay_and_classes_without_rows_have_no_means():
     assert (lower[:, 0] == 0.0).all()
     assert (upper[:, 0] == 0.0).all()
     assert not model.dominance(X[:3])[:, 0].any()
+    kept = ~model.dominance(X).any(axis=1)
+    np.testing.assert_array_equal(kept, model.predict_set(X))
 
 
 @pytest.mark.parametrize("box", ["mean", "natural"])

@@ -168,7 +168,8 @@ class Answers:
                [1, 0, 0]])
         """
         (preferred,) = self._answer(Model.dominance, X)
-        return self._spread(self._spread(preferred, False, axis=2), False, axis=1)
+        # A class without rows, in no set, gives way to all that have some.
+        return self._spread(self._spread(preferred, True, axis=2), False, axis=1)
 
     def log_joint_bounds(self, X: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Exact bounds of log prior + log density over the box and the prior ball.
