@@ -212,6 +212,7 @@ def test_a_batch_too_large_for_the_calibration_rows(detector):
     with pytest.warns(PrudentWarning, match=f"{too_small} fewer than 66 of 100 rows;"):
         found = detector.select(normal_rows(100), false_discovery_rate=0.025)
     assert not found.mask.any()
+    detector.select(np.full((1, 2), 9.0), false_discovery_rate=0.2)  # in silence
     with pytest.warns(PrudentWarning, match=f"{too_small} any of 100 rows;"):
         detector.select(normal_rows(100), false_discovery_rate=0.01)
     with pytest.warns(PrudentWarning, match="unless it takes few rows to be ordinary"):

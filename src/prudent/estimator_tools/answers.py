@@ -520,7 +520,7 @@ def warn_if_few_rank(
     Where the share of ordinary rows `is_estimated`, a small one may select fewer.
     """
     needed = rows_needed(n, m, rate, confidence)
-    if needed > n / 2:
+    if needed > max(n / 2, 1):
         some = f"any of {n} rows"
         if needed <= n:
             some = f"fewer than {needed} of {n} rows"
