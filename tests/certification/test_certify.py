@@ -174,6 +174,25 @@ def test_promises_about_groups_need_the_groups():
     assert found.unit == "group"
 
 
+@pytest.mark.parametrize("classes", [["benign", "malignant"], ["malignant", "benign"]])
+@pytest.mark.parametrize("gap", [None, np.nan])
+def test_costs_of_no_answer_are_asked_for(classes, gap):
+    """An answer without a column may not cost what the first class does."""
+    y = np.repeat(["benign", "malignant"], [180, 20])
+    answers = y.astype(object)
+    answers[:110] = gap
+    costs = 1 - np.eye(2)
+    with pytest.raises(ValueError, match=r"no column for no answer \(110 rows"):
+        certify(None, answers, y, costs=costs, classes=classes)
+    answers[110] = "refer"
+    with pytest.raises(ValueError, match="a last column with the cost of that"):
+        certify(None, answers, y, costs=np.c_[costs, [1, 1]], classes=classes)
+    answers[110] = gap
+    promises = certify(None, answers, y, costs=np.c_[costs, [1, 1]], classes=classes)
+    bounds = {p.quantity: p.bound for p in promises if p.scope is None}
+    assert bounds["expected cost"] == pytest.approx(bounds["error rate"])
+
+
 def test_costs_of_two_values_have_the_exact_limit(lda):
     wrong = int((lda.predict(NEW) != NEW_Y).sum())
     cost = certify(lda, NEW, NEW_Y, costs=[[-1, 3], [3, -1]])[-1]

@@ -38,7 +38,13 @@ from prudent.core.guarantee import (
 )
 from prudent.core.rows import one_row_per_group
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.validation import plain, refuse_missing_labels, refuse_nan, shown
+from prudent.core.validation import (
+    missing_labels,
+    plain,
+    refuse_missing_labels,
+    refuse_nan,
+    shown,
+)
 from prudent.estimator_tools import (
     GivenAlarms,
     GivenAnswers,
@@ -125,8 +131,9 @@ def certify(
         counts, and the certificate is about a random row of a new group. A model whose
         promises are of that kind needs them.
     costs : array-like of shape (n_classes, n_classes), default=None
-        Cost of each answer, rows = truth; then the expected cost is certified too. For
-        a model with `answers` a further column may hold the cost of no answer.
+        Cost of each answer, rows = truth; then the expected cost is certified too. A
+        further column holds the cost of no answer: without it a model's label counts
+        on rows that it does not answer, and given answers must not lack any.
     classes : sequence, default=None
         Without a model: all labels that may be answered, in the order of the columns
         of sets; None: those that occur, where which do is no matter of chance.
@@ -722,6 +729,16 @@ def _expected_cost(
     actions = _positions(answers.labels, answers.classes_)
     if answers.answered is not None and matrix.shape[1] > k:
         actions = np.where(answers.answered, actions, k)
+    without_cost = np.flatnonzero(actions < 0)
+    if len(without_cost):
+        label = answers.labels[without_cost[0]]
+        is_refusal = missing_labels(answers.labels)[without_cost[0]]
+        given = "no answer" if is_refusal else f"the answer {shown(label)}"
+        raise ValueError(
+            f"certify: `costs` have no column for {given} ({len(without_cost)} rows "
+            "have an answer without a cost): give None where a row has no answer, and "
+            "a last column with the cost of that."
+        )
     losses = matrix[_positions(y, answers.classes_), actions]
     possible = np.unique(matrix)
     least, span = float(possible[0]), float(possible[-1] - possible[0])
@@ -783,9 +800,9 @@ def _check_normal_or_not(name: str, y: NDArray[Any]) -> None:
 
 
 def _positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Place (n,) of each label among the classes, 0 of a label that is none of them."""
+    """Place (n,) of each label among the classes, -1 where it is none of them."""
     same: NDArray[np.bool_] = labels[:, None] == classes
-    return same.argmax(axis=1)
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
 def mean_upper_limit(

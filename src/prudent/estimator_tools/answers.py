@@ -32,7 +32,7 @@ from prudent.core.selection import (
     select_rows,
 )
 from prudent.core.types import BoolArray, FloatArray
-from prudent.core.validation import refuse_twice
+from prudent.core.validation import missing_labels, refuse_twice
 from prudent.estimator_tools.subgroups import Subgroups
 from prudent.exceptions import PrudentWarning
 from prudent.rules.bands import ThresholdBands, false_alarm_bands
@@ -698,7 +698,7 @@ def _parted(rule: Rule, by: Any) -> Memberships | None:
 
 
 def answers_from(answers: ArrayLike, y: ArrayLike, classes: Any = None) -> GivenAnswers:
-    """Labels or boolean sets, whatever answered; None is no answer.
+    """Labels or boolean sets, whatever answered; None, or what is missing, is none.
 
     `classes` are all labels that may be answered, in the order of the columns of sets;
     None: those that occur.
@@ -719,9 +719,8 @@ def answers_from(answers: ArrayLike, y: ArrayLike, classes: Any = None) -> Given
                 f"and classes={classes}."
             )
         return GivenAnswers(np.asarray(classes), sets=given)
-    answered = None
-    if given.dtype == object:
-        answered = np.array([label is not None for label in given.tolist()], dtype=bool)
+    missing = missing_labels(given)
+    answered = ~missing if given.dtype == object or missing.any() else None
     if classes is None:
         labels = given if answered is None else given[answered]
         classes = np.unique(np.concatenate([labels, truth]).tolist())
