@@ -165,6 +165,34 @@ def test_only_moments_known_to_be_given_promise_of_a_class_that_does_not_vary():
     assert [p.scope for p in guarantees_of(model, model.moments_)] == [1]
 
 
+def test_a_class_on_a_slanted_plane_does_not_vary_by_rounding():
+    """Parts that add up to 100: along (1, 1, 1) only rounding is left of the class."""
+    rng, normal = np.random.default_rng(0), np.ones(3)
+    model = LogisticRegression()
+    for _ in range(20):
+        parts = np.round(100 * rng.dirichlet(np.ones(3), 20), 1)
+        parts[:, 2] = np.round(100 - parts[:, 0] - parts[:, 1], 1)
+        X = np.vstack([rng.normal(size=(20, 3)), parts])
+        y = np.repeat([0, 1], 20)
+        model.fit(X, y)
+        model.coef_[0], model.intercept_[0] = normal, -50.0
+        promises = guarantees_of(model, ClassMoments.from_arrays(X, y))
+        assert [p.scope for p in promises] == [0]
+
+
+@pytest.mark.filterwarnings("ignore:.*so nearly singular")
+def test_a_fitted_class_on_a_slanted_line_is_promised_nothing():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        share = rng.uniform(size=12)
+        line = np.column_stack([share, 0.7 - share])
+        spread = rng.normal(size=(40, 2))
+        spread = np.vstack([spread, spread[:, ::-1]]) + 3
+        X, y = np.vstack([spread, line]), np.repeat([0, 1], [80, 12])
+        model = MinimaxProbabilityClassifier().fit(X, y)
+        assert [p.scope for p in model.guarantees_] == [0]
+
+
 def test_a_plane_that_always_answers_the_same():
     moments = ClassMoments.from_covariances([[0.0], [1.0]], [[[1.0]]] * 2, [9, 9])
     assert worst_case_error([0.0], 1.0, moments).tolist() == [1, 0]

@@ -47,6 +47,15 @@ SHARE = 1e-7
 PUSH = 1e-9
 
 
+def varies_along(normal: FloatArray, covariance: FloatArray, size: FloatArray) -> bool:
+    """Whether a class varies along a normal (n,) by more than rounding leaves there.
+
+    `size` (n,) is the magnitude of what the normal is a sum of.
+    """
+    trusted = float(size @ np.sqrt(np.diagonal(covariance)))
+    return float(normal @ covariance @ normal) > MOMENT_ROUNDING * trusted**2
+
+
 @dataclass(frozen=True, slots=True)
 class ClassMargin:
     """A class seen along the normal of a plane, in the worst case of its moments.

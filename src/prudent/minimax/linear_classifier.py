@@ -14,7 +14,7 @@ from prudent.core.guarantee import Guarantee
 from prudent.core.moments import ClassMoments
 from prudent.core.types import BoolArray, FloatArray
 from prudent.core.validation import shown
-from prudent.minimax.certificate import ClassMargin, Laws
+from prudent.minimax.certificate import ClassMargin, Laws, varies_along
 from prudent.minimax.classification.classifier import MinimaxProbabilityClassifier
 from prudent.minimax.classification.learn import linear_promises
 from prudent.minimax.curve import TIE_SHIFT
@@ -349,9 +349,9 @@ def _vary_along_normals(w: FloatArray, moments: ClassMoments) -> BoolArray:
     """Classes that vary along the normals between them and the others, (K,)."""
     vary, covariances = np.ones(len(w), dtype=bool), moments.covariance()
     for k, l in itertools.permutations(range(len(w)), 2):
-        normal = w[k] - w[l]
+        normal, size = w[k] - w[l], np.abs(w[k]) + np.abs(w[l])
         if normal.any():  # else all rows get the same answer
-            vary[k] &= float(normal @ covariances[k] @ normal) > 0
+            vary[k] &= varies_along(normal, covariances[k], size)
     return vary
 
 

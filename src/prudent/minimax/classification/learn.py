@@ -31,6 +31,7 @@ from prudent.minimax.certificate import (
     ClassMargin,
     Laws,
     certified_exit_probability,
+    varies_along,
     worst_error,
 )
 from prudent.minimax.classification.model import Model
@@ -406,7 +407,7 @@ def constant_classes(classes: Classes, duels: tuple[Duel, ...]) -> BoolArray:
         a = duel.normal
         if a.any():
             for k, kappa in zip(duel.pair, duel.class_kappa, strict=True):
-                varies = float(a @ classes.covariance[k] @ a) > 0
+                varies = varies_along(a, classes.covariance[k], np.abs(a))
                 constant[k] |= math.isinf(kappa) or not varies
     return constant
 
