@@ -400,14 +400,18 @@ def exact_errors(
 def constant_classes(classes: Classes, duels: tuple[Duel, ...]) -> BoolArray:
     """Classes that do not vary along the normal of one of their planes, (K,).
 
-    Variance that was added to a duel's covariances is not the class's own.
+    Variance that was added to a duel's covariances is not the class's own, and less
+    than was added is what rounding left, or the tilt of the plane that it made.
     """
     constant = np.zeros(len(classes.label), dtype=bool)
     for duel in duels:
         a = duel.normal
         if a.any():
-            for k, kappa in zip(duel.pair, duel.class_kappa, strict=True):
-                varies = varies_along(a, classes.covariance[k], np.abs(a))
+            both = classes.covariance[list(duel.pair)]
+            variances = np.diagonal(both, axis1=1, axis2=2).mean(axis=0)
+            added = duel.floor * float(np.square(a) @ variances)
+            for k, S, kappa in zip(duel.pair, both, duel.class_kappa, strict=True):
+                varies = varies_along(a, S, np.abs(a)) and float(a @ S @ a) > added
                 constant[k] |= math.isinf(kappa) or not varies
     return constant
 
