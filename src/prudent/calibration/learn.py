@@ -437,12 +437,13 @@ def _check_valid(
         raise DegenerateDataError(
             f"{name}: the statistics of class {shown(label)} give no valid parameters."
         )
-    what = "the covariance shared by all classes is singular"
+    what, also = "the covariance shared by all classes is singular", ""
     if not family.tied:
         what = f"the covariance of class {shown(label)} ({weight:g} rows) is singular"
+        also = " or use `family='tied'`"
     raise SingularCovarianceError(
-        f"{what}; set `covariance_prior_strength` above 0 (its default is 'auto') "
-        "or use `family='tied'`."
+        f"{what}; set `covariance_prior_strength` above 0 (its default is 'auto')"
+        f"{also}."
     )
 
 

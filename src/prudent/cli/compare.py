@@ -128,7 +128,7 @@ def compare(
             "--best/--no-best",
             help="The row best: the most useful of the methods under the promise, "
             "chosen inside each training part, at the full confidence; there without "
-            "being asked for up to 2000 rows.",
+            "being asked for up to 2000 rows, where there are methods to choose from.",
             show_default=False,
         ),
     ] = None,

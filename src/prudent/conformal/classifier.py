@@ -433,6 +433,7 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
     unseen_label_p_value_ : float
         p-value of a label without training rows (the largest over groups). At most
         `level`: such rows count among the promised misses; else they are assumed away.
+        An average over training samples is over fits of both kinds.
     constant_features_ : ndarray of int
         Columns of one value; they play no part, unless a new row differs there.
     rule_ : prudent.rules.rule.Rule
