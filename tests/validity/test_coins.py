@@ -8,7 +8,13 @@ from scipy.sparse import csr_array
 from scipy.stats import binomtest
 from sklearn.naive_bayes import MultinomialNB
 
-from prudent import ConformalClassifier, ConformalDetector, LowDensityRejector
+from prudent import (
+    ConformalClassifier,
+    ConformalDetector,
+    DriftMonitor,
+    LowDensityRejector,
+)
+from prudent.estimator_tools.order import order_of_fit
 
 ATOMS, SHARES = np.arange(3.0)[:, None], np.array([0.6, 0.3, 0.1])
 RATE, ROWS, FITS = 0.1, 100, 60
@@ -103,3 +109,33 @@ def test_a_fit_is_repeated_bit_for_bit():
     np.testing.assert_array_equal(first.p_value(ATOMS), again.p_value(ATOMS))
     assert first._key == again._key
     assert first._key != ConformalDetector(**settings).fit(other)._key
+
+
+def test_monitors_of_rows_with_many_ties():
+    """By the seed alone one in four of these monitors raises a wrong alarm."""
+    alarms = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        old, new = (rng.random((n, 1)) < 0.1 for n in (40, 2000))
+        monitor = DriftMonitor(random_state=0).fit(old.astype(float))
+        alarms += monitor.update(new.astype(float)).verdict == "drift"
+    assert binomtest(alarms, 200, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_orders_of_rows_of_equal_time():
+    """Files sorted by class within two times; one order of theirs looks like drift."""
+    small, n = 0, 300
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        times, y = np.repeat([0, 1], 25), rng.integers(0, 2, 50)
+        sort = np.lexsort((y, times))
+        found = order_of_fit(
+            csr_array((50, 1)),
+            y[sort],
+            times=times[sort],
+            groups=None,
+            n_latest=25,
+            random_state=2,
+        )
+        small += found.p_value <= 0.05
+    assert binomtest(small, n, 0.05, alternative="greater").pvalue > 1e-3

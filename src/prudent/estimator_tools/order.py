@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from prudent.core.assumptions import time_in_words
 from prudent.core.order import MOST_ROWS, as_number, order_test
-from prudent.core.rows import one_row_per_group
+from prudent.core.rows import drawn_key, one_row_per_group
 from prudent.core.types import FloatArray, IntArray
 from prudent.estimator_tools.given import check_groups
 from prudent.estimator_tools.labelled_rows import (
@@ -126,16 +126,19 @@ def order_in_time(
         Of the orders, of rows of equal time, and of folds.
     """
     assert rows.times is not None
-    # Of one seed the first random order would be that of rows of equal time.
-    for_ties, for_folds = np.random.RandomState(random_state).randint(2**31, size=2)
-    order = ordered_rows(rows, int(for_ties))
+    # Of one seed the first random order would be that of rows of equal time, and of the
+    # seed alone one order of a file that is sorted by class would be drawn every time.
+    random = np.random.RandomState(random_state)
+    words = np.frombuffer(drawn_key(random, rows.codes), dtype=np.uint32)[:3]
+    for_ties, for_folds, for_orders = words.tolist()
+    order = ordered_rows(rows, for_ties)
     if len(order) < FEWEST_ROWS:
         return OrderInTime(None)
-    columns, names, folds = _columns(rows, order, int(for_folds))
+    columns, names, folds = _columns(rows, order, for_folds)
     # Of an indicator place and spread are the same.
     pairs = zip(rows.features, rows.is_text, strict=True)
     measured = [name for name, is_text in pairs if not is_text]
-    drift = order_test(columns, folds=folds, random_state=random_state)
+    drift = order_test(columns, folds=folds, random_state=for_orders)
     changed = names[drift.column]
     if drift.of_spread and changed in measured:
         changed = f"spread of {changed}"

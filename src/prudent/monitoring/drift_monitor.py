@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 
 from prudent._compat import validate_data
 from prudent.core.binomial import check_fraction
+from prudent.core.rows import drawn_key
 from prudent.core.types import FloatArray, IntArray
 from prudent.monitoring.kernels import positions_among, reserve, urn_rows
 from prudent.monitoring.state import (
@@ -163,7 +164,9 @@ class DriftMonitor(Watcher):
                 f"DriftMonitor: {len(X)} reference rows; give at least {FEWEST_ROWS}."
             )
         random = check_random_state(self.random_state)
-        self._seed = [int(word) for word in random.randint(2**31, size=4)]
+        # Of the seed alone the coins would fall alike over all references.
+        words = np.frombuffer(drawn_key(random, X), dtype=np.uint32)[:4]
+        self._seed = [int(word) for word in words]
         self._columns = columns
         self._start(np.sort(X, axis=0))
         return self
