@@ -692,6 +692,36 @@ def test_a_divergence_of_ones_own_needs_events_and_has_no_critical_bound():
         own.fit(EIGHT).critical_divergence()
 
 
+def two_decimals(seed):
+    """Probabilities of two decimals, all positive."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(3, 8)
+    return (1 + rng.multinomial(100 - n, np.full(n, 1 / n))) / 100
+
+
+@pytest.mark.parametrize(
+    "p", [np.array([0.2, 0.18, 0.38, 0.24]), *map(two_decimals, range(30))]
+)
+def test_an_event_on_the_bound_is_answered_whatever_its_rounding(p):
+    """Alone, event 0 has a total variation of 1 - p[0], computed a few bits below."""
+    solved = RejectionGame(
+        divergence=half_l1, divergence_bound=round(1 - p[0], 2), false_alarm_rate=0.2
+    ).fit(p)
+    assert 1 - solved.rejection_[0] <= solved.guarantees_[1].bound + 1e-9
+
+
+def test_a_law_on_the_bound_is_met_with_and_without_a_name():
+    p = np.array([3, 3, 3, 3, 1, 2, 2]) / 17
+    bound = 14 / 3 - 1e-15  # of event 0 alone, whose 3 / 17 is rounded
+    named, own = (
+        RejectionGame(
+            divergence=divergence, divergence_bound=bound, false_alarm_rate=0.05
+        ).fit(p)
+        for divergence in ("chi2", lambda q, p: divergence_of(q, p, "chi2"))
+    )
+    assert own.rejection_rate_ == pytest.approx(named.rejection_rate_, abs=1e-9)
+
+
 # --- events of probability 0 --------------------------------------------------------
 
 

@@ -368,6 +368,11 @@ def _checked(kind: DivergenceName, base: float) -> Divergence:
     return Divergence(kind, base)
 
 
+def bound_tolerance(bound: float) -> float:
+    """How far off the bound, by rounding, a divergence may be that lies on it."""
+    return 1e-12 * max(1.0, abs(bound))
+
+
 # --- far intruders by a divergence of one's own: the finite list that stands for them -
 
 
@@ -412,14 +417,15 @@ def extreme_intruders(
     target = p[played]
     points = np.eye(len(target))
     distance = values_of(divergence, points, target)
-    far, near = np.flatnonzero(distance >= bound), np.flatnonzero(distance < bound)
+    least = bound - bound_tolerance(bound)  # so that no law on the bound is lost
+    far, near = np.flatnonzero(distance >= least), np.flatnonzero(distance < least)
     if not len(far):
         raise InfeasibleError(
             f"`divergence_bound`={shown(bound)} leaves no intruder: the largest "
             f"admissible value for this target is {float(distance.max()) + 0.0!r}."
         )
     edges = np.array([(l, h) for l in far for h in near], dtype=np.intp).reshape(-1, 2)
-    share = _shares_at_bound(target, divergence, bound, edges)
+    share = _shares_at_bound(target, divergence, least, edges)
     _check_convex(target, divergence, edges, share)
     laws = np.zeros((len(far) + len(edges), len(p)))
     laws[:, played] = np.concatenate([points[far], _mixed(len(target), edges, share)])

@@ -19,14 +19,12 @@ from operator import attrgetter
 
 import numpy as np
 
-from prudent.adversarial.game.laws import Divergence
+from prudent.adversarial.game.laws import Divergence, bound_tolerance
 from prudent.core.types import FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.exceptions import InfeasibleError
 
 # --- events in levels -----------------------------------------------------------------
-
-_BOUND_TOL = 1e-12  # point divergences this close to the bound lie on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +152,7 @@ def split_levels(
     """
     points = divergence.at_points(value, float(mass @ value))
     distance = points - bound
-    tolerance = _BOUND_TOL * max(1.0, abs(bound))
+    tolerance = bound_tolerance(bound)
     if distance[0] < -tolerance:
         raise InfeasibleError(
             f"`divergence_bound`={shown(bound)} leaves no intruder: the largest "
