@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import beta, betabinom, binom
+from scipy.stats import beta, betabinom, binom, nct, norm
 from sklearn.base import BaseEstimator, ClassifierMixin, is_outlier_detector
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
@@ -624,9 +624,55 @@ def test_a_promise_about_unimodal_laws_is_tested_on_laws_known_to_be_so():
     assert found.verdict == "no violation found"
     found = prudent.audit(model, promise, laws=[atoms], **settings)
     assert found.verdict == "nothing to test"
+    # To a detector both classes are one law; a classifier's promise is about each.
     found = prudent.audit(model, promise, laws="standard", **settings)
+    assert found.verdict == "nothing to test"
+    of_a_class = dataclasses.replace(
+        promise, quantity="class error rate", scope=0, bound=1.0
+    )
+    linear = LinearDiscriminantAnalysis()
+    found = prudent.audit(linear, of_a_class, laws="standard", sizes=(20,), budget=2)
     assert found.rows
     assert all(NORMAL in STANDARD[row.law].satisfies for row in found.rows)
+
+
+class NormalLimit:
+    """At most 30 % beyond the limit with confidence .95, if all rows are normal."""
+
+    def fit(self, X):
+        n = len(X)
+        factor = nct.ppf(0.95, n - 1, norm.ppf(0.7) * n**0.5) / n**0.5
+        self.limit_ = X[:, 0].mean() + factor * X[:, 0].std(ddof=1)
+        return self
+
+    def predict(self, X):
+        return np.where(X[:, 0] > self.limit_, -1, 1)
+
+
+def test_two_normal_classes_are_no_normal_law_for_a_detector():
+    promise = Guarantee(
+        quantity="false alarm rate",
+        bound=0.3,
+        sense="<=",
+        confidence=0.95,
+        assumptions=(Assumption.NORMALITY,),
+    )
+    one_class = Law(
+        "one normal class",
+        lambda n, rng: (rng.standard_normal((n, 1)), np.zeros(n)),
+        satisfies=(INDEPENDENT, NORMAL),
+    )
+    settings = {"answer": "detect", "sizes": (200,), "budget": 100}
+    found = prudent.audit(NormalLimit, promise, laws="standard", **settings)
+    assert found.verdict == "nothing to test"
+    found = prudent.audit(NormalLimit, promise, laws=["normal", one_class], **settings)
+    assert [row.law for row in found.outside] == ["normal"]
+    assert found.outside[0].p_value < 0.01
+    assert [row.law for row in found.rows] == ["one normal class"]
+    assert found.verdict == "no violation found"
+    promise = dataclasses.replace(promise, bound=0.2)
+    found = prudent.audit(NormalLimit, promise, laws=[one_class], **settings)
+    assert found.verdict == "broken"
 
 
 def test_linear_promises_are_held_to_the_rows_they_come_from():

@@ -394,7 +394,8 @@ class Draw:
     The rate is exact, or counted on fresh rows. `first` violations were counted in the
     first `n_rows` rows, so that their share has the true rate as its mean; an exact
     rate has no `n_rows`. `place` counts the promises of the model before this one that
-    differ from it in bound or assumptions alone.
+    differ from it in bound or assumptions alone. `is_outside` says that the law breaks
+    an assumption of the promise.
     """
 
     claim: Guarantee
@@ -404,6 +405,7 @@ class Draw:
     is_beyond: bool
     seed: int = 0  # of the rows and of the model
     place: int = 0
+    is_outside: bool = False
 
     @property
     def excess(self) -> float:

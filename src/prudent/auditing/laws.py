@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +41,9 @@ class Law:
         classes" (which normal ones are, too).
     sizes : tuple of int, default=None
         Sizes of its own, in place of those an audit takes by default.
+    has_several_classes : bool, default=False
+        Whether the rows are of several classes. A detector sees them together: where
+        its classes are normal or unimodal, the law of all rows need not be.
 
     Examples
     --------
@@ -56,11 +59,16 @@ class Law:
     truth: tuple[FloatArray, NDArray[Any], FloatArray] | None = None
     satisfies: tuple[str, ...] | frozenset[str] = (INDEPENDENT,)
     sizes: tuple[int, ...] | None = None
+    has_several_classes: bool = False
 
-    @property
-    def holding(self) -> frozenset[str]:
-        """Which assumptions hold, those that follow from others too."""
+    def holding(self, *, detects: bool) -> frozenset[str]:
+        """Which assumptions hold, those that follow from others too.
+
+        Where the method detects, they are about all rows together.
+        """
         named = frozenset(self.satisfies)
+        if detects and self.has_several_classes:
+            return named - {NORMAL, UNIMODAL}
         return named | {UNIMODAL} if NORMAL in named else named
 
     @classmethod
@@ -85,7 +93,7 @@ class Law:
         probabilities : array-like of shape (n_atoms,), default=None
             They sum to 1; None: all equal.
         **settings
-            `satisfies`, `sizes`.
+            `satisfies`, `sizes`, `has_several_classes`.
 
         Returns
         -------
@@ -245,16 +253,20 @@ def _standard() -> dict[str, Law]:
         _classes("scale 1e-150", matrix=1e-150 * np.eye(3)),
         _classes("scale 1e150", matrix=1e150 * np.eye(3)),
     )  # fmt: skip
-    return {law.name: law for law in laws}
+    return {law.name: replace(law, has_several_classes=True) for law in laws}
 
 
-#: The standard laws by name, all of independent rows.
+#: The standard laws by name, all of independent rows of two classes.
 STANDARD: Mapping[str, Law] = MappingProxyType(_standard())
 #: On request only, and reported apart: what every promise excludes.
 ON_REQUEST: Mapping[str, Law] = MappingProxyType(
     {
         "duplicated rows": Law(
-            "duplicated rows", _duplicated, STANDARD["line"].truth, satisfies=()
+            "duplicated rows",
+            _duplicated,
+            STANDARD["line"].truth,
+            satisfies=(),
+            has_several_classes=True,
         )
     }
 )

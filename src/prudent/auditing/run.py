@@ -281,7 +281,7 @@ class Trial:
             j = len(cell.tallies) + 1
             cell.tallies[key] = Tally(
                 claim,
-                is_outside=not demands(claim) <= cell.law.holding,
+                is_outside=draw.is_outside,
                 from_moments=from_moments,
                 horizon=self.budget,
                 target=self.target + math.log(j * (j + 1)),
@@ -374,6 +374,7 @@ class Trial:
         """The promises of one model and their truth."""
         classes = np.asarray(getattr(model, "classes_", np.unique(y)))
         whole = (X, y, np.full(len(y), 1 / len(y)))
+        holding = law.holding(detects=self._detects(model))
 
         @cache
         def fresh(stage: int) -> tuple[Answers, NDArray[Any]]:
@@ -392,7 +393,8 @@ class Trial:
             alike[_kind(claim)] += 1
             if claim.quantity in NOT_A_RATE:
                 continue
-            if not demands(claim) <= law.holding and not self.on_request:
+            is_outside = not demands(claim) <= holding
+            if is_outside and not self.on_request:
                 continue
             own = is_about_training_rows(claim)
             if own or law.truth is not None:
@@ -401,7 +403,7 @@ class Trial:
             else:
                 draw = counted_rate(claim, fresh, counting_error(claim))
             if draw is not None:
-                yield replace(draw, seed=seed, place=place)
+                yield replace(draw, seed=seed, place=place, is_outside=is_outside)
 
 
 def _kind(claim: Guarantee) -> tuple[Any, ...]:
