@@ -167,8 +167,9 @@ def certify(
     ValueError
         If there is no row, or none that a promise of the model is about, rows were in
         the fit of the model (see Notes), a label is unknown to the model, `costs` have
-        another shape or are not finite, `confidence` or `claims` is out of range, or
-        `groups` are missing.
+        another shape or are not finite, `confidence` or `claims` is out of range,
+        `groups` are missing, or `subgroups` are given for a model that promises
+        probabilities of cells.
 
     Notes
     -----
@@ -216,6 +217,13 @@ def certify(
         model, X = _unseen("certify", model, X, warn=groups is None)
     else:
         model, X = given, np.arange(_num_samples(X))
+    promised = getattr(model, "guarantees_", ())
+    if inside is not None and any(p.quantity == "probability" for p in promised):
+        raise ValueError(
+            "certify: probabilities of cells are certified over all rows only: leave "
+            "`subgroups` out, or certify the answers, as in "
+            "certify(None, model.predict(X), y, subgroups=...)."
+        )
     random = check_random_state(random_state)
     rows = _one_row_of_each("certify", groups, len(labels), model, random)
     if rows is not None:
