@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import IsolationForest
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -384,6 +385,47 @@ class TestWrappers:
         assert promise.evidence["wrong"] == rank - 1
         other = wrapper.threshold_bands(positive=1)
         assert other.positive == 1
+
+    def test_promises_hold_where_rows_have_a_label_that_the_model_does_not_know(self):
+        """Scores are uniform and P(1) the score; 15 % are of class 2, at score 0.1."""
+
+        def bands_of(scores, labels):
+            rows = norm.ppf(scores)[:, None]
+            wrapper.fit(rows, labels)
+            try:
+                return wrapper.threshold_bands()
+            except ValueError:  # they are refused, and this is what to do instead
+                return ThresholdBands.from_scores(
+                    scores, labels, kind="alarms", positive=1
+                )
+
+        frozen = FrozenEstimator(ByFirstColumn().fit([[0], [1]], [0, 1]))
+        wrapper = NeymanPearsonClassifier(frozen, max_class_error={1: 0.1})
+        flagged, wrongly = 0.85 * 0.7, 0.85 * 0.7**2 / 2  # from the threshold 0.3 on
+        truth = {
+            ("class error rate", 1): 0.3**2,
+            ("class error rate", 0): 0.7**2,
+            ("false alarm rate", None): wrongly / (1 - 0.425),
+            ("flagged share", 1): flagged,
+            ("error rate", None): 0.425 * 0.3**2 + wrongly,
+            ("precision", 1): 1 - wrongly / flagged,
+        }
+        rng, draws, false = np.random.default_rng(20261129), 200, 0
+        for _ in range(draws):
+            scores = rng.random(600)
+            labels = (rng.random(600) < scores).astype(int)
+            third = rng.random(600) < 0.15
+            scores[third], labels[third] = 0.1, 2
+            promises = bands_of(scores, labels).at(0.3)
+            assert len(promises) == 5
+            false += any(
+                (p.bound - truth[p.quantity, p.scope]) * (-1 if p.sense == ">=" else 1)
+                < 0
+                for p in promises
+            )
+        assert binomtest(false, draws, 0.05, alternative="greater").pvalue > 1e-3
+        with pytest.raises(ValueError, match=f"^{third.sum()} of 600 held-out rows"):
+            wrapper.threshold_bands()
 
     def test_groups_make_promises_about_groups(self):
         groups = np.arange(len(y)) // 2

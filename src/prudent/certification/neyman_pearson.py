@@ -264,7 +264,7 @@ class NeymanPearsonClassifier(HeldOutClassifier):
         ------
         ValueError
             If `positive` is no class, or missing where no class is limited and there
-            are more than two.
+            are more than two, or there are two and held-out rows have another label.
         """
         check_is_fitted(self)
         if positive is None and len(self.priority_):

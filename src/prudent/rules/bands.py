@@ -633,6 +633,15 @@ def alarm_bands(
 ) -> ThresholdBands:
     """Limits from scores of rows under every class, for alarms of one class."""
     names, positive = two_sides([plain(name) for name in rows.classes], positive)
+    n_unknown = int(np.count_nonzero(rows.codes < 0))
+    if n_unknown and not any(isinstance(name, Rest) for name in names):
+        raise ValueError(
+            f"{n_unknown} of {len(rows.codes)} held-out rows have a label that the "
+            "model does not know, so that rows which are not positive are not all of "
+            "its other class: give scores and labels of new rows to "
+            "`ThresholdBands.from_scores` with `positive`, where all others are the "
+            "rest."
+        )
     place = rows.classes.tolist().index(positive)
     return ThresholdBands.from_marked_scores(
         rows.scores[:, place],
