@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
-from prudent import Assumption, BinnedCalibrationClassifier, load, save
+from prudent import Assumption, BinnedCalibrationClassifier, certify, load, save
 from prudent.estimator_tools.answers import held_against
 from prudent.rules.bins import ProbabilityBins, within_limits
 
@@ -143,6 +145,24 @@ def test_limits_hold_in_all_cells_at_once(values):
     assert binomtest(false, draws, 0.05, alternative="greater").pvalue > 1e-3
 
 
+def test_limits_of_both_classes_hold_where_rows_have_a_third_label():
+    """Scores are uniform; 8 % of the rows have the label 2, else P(1) is the score."""
+    rng = np.random.default_rng(20261129)
+    draws, false = 200, 0
+    for _ in range(draws):
+        scores = rng.random((600, 1))
+        labels = (rng.random(600) < scores[:, 0]).astype(int)
+        labels[rng.random(600) < 0.08] = 2
+        model = BinnedCalibrationClassifier(GIVEN, n_bins=3).fit(scores, labels)
+        bins = model.bins_.filter(pc.greater(model.bins_["rows"], 0)).to_pydict()
+        middle = np.mean(np.clip([bins["from"], bins["to"]], 0, 1), axis=0)
+        truth = 0.92 * np.column_stack([1 - middle, middle])
+        lower, upper = model.predict_proba_interval(middle[:, None])
+        false += bool(((truth < lower) | (upper < truth)).any())
+        assert (upper[:, 1] == bins["upper"]).all()
+    assert binomtest(false, draws, 0.05, alternative="greater").pvalue > 1e-3
+
+
 def test_limits_of_each_cell_by_itself_would_be_caught():
     rng = np.random.default_rng(1)
     draws, m, n_bins, false = 100, 400, 8, 0
@@ -241,6 +261,25 @@ class TestEstimator:
             assert check.verdict != "broken"
             worse = 0 if promise.sense == ">=" else n
             assert promise.judge(worse, n).verdict == "broken" or promise.bound < 0.01
+
+    def test_a_model_of_one_class_has_one_column(self):
+        rows = np.arange(50.0)[:, None]
+        tree = FrozenEstimator(DecisionTreeClassifier().fit(rows, np.zeros(50)))
+        labels = np.arange(50) // 40  # ten rows of a class that the model lacks
+        model = BinnedCalibrationClassifier(tree, n_bins=2).fit(rows, labels)
+        lower, upper = model.predict_proba_interval(rows)
+        limits = binomtest(40, 50).proportion_ci(0.95, method="exact")
+        assert lower == pytest.approx(np.full((50, 1), limits.low))
+        assert upper == pytest.approx(np.full((50, 1), limits.high))
+        assert model.predict_proba(rows).tolist() == [[1.0]] * 50
+
+    def test_cells_are_not_certified_by_subgroup(self):
+        model = BinnedCalibrationClassifier(GaussianNB(), n_bins=2, random_state=0)
+        model.fit(X[:300], y[:300])
+        with pytest.raises(ValueError, match="cells are certified over all rows only"):
+            certify(model, X[300:], y[300:], subgroups=X[300:, :1] > 14)
+        (error, *_) = certify(None, model.predict(X), y, subgroups=X[:, :1] > 14)
+        assert error.quantity == "error rate"
 
     def test_groups(self):
         model = BinnedCalibrationClassifier(GaussianNB(), random_state=0)

@@ -92,7 +92,9 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
     the limits of each are those of Clopper and Pearson at confidence^(1/J), two-sided.
     An edge with one row, and a cell without rows, have the limits 0 and 1. With more
     than two classes each stands against the rest, at
-    1 - (1 - confidence) / n_classes.
+    1 - (1 - confidence) / n_classes. Limits of the first of two classes are 1 less
+    those of the second. So a held-out row with a label that the model does not know,
+    which is of neither, counts against both limits.
 
     **Guarantee.** Future rows are independent draws from the population of the
     held-out rows. Given the edges and the counts, rows of a cell are independent draws
@@ -262,6 +264,9 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         labels = self._binned_labels()
         each = 1 - (1 - self.confidence) / len(labels)
         places = [self.classes_.tolist().index(label) for label in labels]
+        # A row with a label that the model does not know is of neither of two classes:
+        # the upper limits of the second make the lower ones of the first.
+        not_known = (rows.codes < 0) & (len(self.classes_) == 2)
         return tuple(
             ProbabilityBins(
                 rows.scores[:, place],
@@ -269,6 +274,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
                 self.n_bins_,
                 each,
                 rows.rounding,
+                possible=(rows.codes == place) | not_known,
             )
             for place in places
         )
@@ -305,7 +311,7 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         both = self._cells(numbers)
         lower = np.column_stack([bins.lower[cell] for bins, cell in both])
         upper = np.column_stack([bins.upper[cell] for bins, cell in both])
-        if len(both) == 1:
+        if len(self.classes_) == 2:
             lower, upper = np.hstack([1 - upper, lower]), np.hstack([1 - lower, upper])
         return lower, upper
 
@@ -315,4 +321,4 @@ class BinnedCalibrationClassifier(HeldOutClassifier):
         shares = np.column_stack([bins.frequency[cell] for bins, cell in both])
         empty = np.column_stack([bins.n_rows[cell] == 0 for bins, cell in both])
         shares = np.where(empty, numbers[:, -len(both) :], shares)
-        return np.hstack([1 - shares, shares]) if len(both) == 1 else shares
+        return np.hstack([1 - shares, shares]) if len(self.classes_) == 2 else shares

@@ -46,14 +46,17 @@ class ProbabilityBins:
         That all limits are true at once.
     rounding : Rounding, default=EXACT
         How far a score may be from an edge that it is on.
+    possible : ndarray of bool, shape (n,), default=None
+        Rows that count in the upper limits, those of the class among them: 1 less these
+        are lower limits of the class of all other rows. None: those of the class.
 
     Attributes
     ----------
     edges : ndarray of shape (n_edges,)
         Rising, so far apart that no score is on two of them.
-    n_rows, n_positive : ndarray of int, shape (2 n_edges + 1,)
-        Held-out rows of each cell, and those of the class. An edge that is the score
-        of one row alone does not count it.
+    n_rows, n_positive, n_possible : ndarray of int, shape (2 n_edges + 1,)
+        Held-out rows of each cell, those of the class, and those `possible`. An edge
+        that is the score of one row alone does not count it.
     lower, upper : ndarray of shape (2 n_edges + 1,)
         Limits of the probability; 0 and 1 in a cell without rows.
     """
@@ -65,8 +68,10 @@ class ProbabilityBins:
         n_bins: int,
         confidence: float,
         rounding: Rounding = EXACT,
+        possible: BoolArray | None = None,
     ) -> None:
         self.rounding = rounding
+        possible = positive if possible is None else possible
         ranks = np.ceil(np.arange(1, n_bins) * (len(scores) + 1) / n_bins)
         places = np.clip(ranks.astype(np.intp), 1, len(scores)) - 1
         order = np.argsort(scores)
@@ -80,11 +85,12 @@ class ProbabilityBins:
         cell = self.cells(scores)
         self.n_rows = np.bincount(cell[counted], minlength=n_cells)
         self.n_positive = np.bincount(cell[counted & positive], minlength=n_cells)
+        self.n_possible = np.bincount(cell[counted & possible], minlength=n_cells)
         n_filled = max(int(np.count_nonzero(self.n_rows)), 1)
         tail = -np.expm1(np.log(confidence) / n_filled) / 2
         others = self.n_rows - self.n_positive
         self.lower = 1 - upper_limits(others, self.n_rows, level=tail)
-        self.upper = upper_limits(self.n_positive, self.n_rows, level=tail)
+        self.upper = upper_limits(self.n_possible, self.n_rows, level=tail)
 
     def _apart(self, edges: FloatArray) -> FloatArray:
         """Rising edges without those that a score could be on beside the one before."""
@@ -125,9 +131,9 @@ class ProbabilityBins:
 
     def promises(self, scope: Any, terms: Terms) -> tuple[Guarantee, ...]:
         """Two for each cell that holds rows: the lower limit and the upper one."""
-        sides: tuple[tuple[Sense, FloatArray], ...] = (
-            (">=", self.lower),
-            ("<=", self.upper),
+        sides: tuple[tuple[Sense, FloatArray, IntArray], ...] = (
+            (">=", self.lower, self.n_positive),
+            ("<=", self.upper, self.n_possible),
         )
         filled = np.flatnonzero(self.n_rows).tolist()
         return tuple(
@@ -140,13 +146,13 @@ class ProbabilityBins:
                 subgroup=self.name(cell),
                 evidence={
                     "calibration rows": float(self.n_rows[cell]),
-                    "positive": float(self.n_positive[cell]),
+                    "positive": float(counts[cell]),
                     "claims": float(len(filled)),
                 },
                 source=BINS,
             )
             for cell in filled
-            for sense, limits in sides
+            for sense, limits, counts in sides
         )
 
 
