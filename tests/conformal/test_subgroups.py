@@ -11,8 +11,10 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import binomtest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from prudent import ConformalClassifier
 
@@ -288,3 +290,64 @@ def test_a_rule_finds_the_rows_of_a_column_of_bools_as_its_model_does():
     held = model.rule_.members(frame)
     np.testing.assert_array_equal(held[:, 0], ~frame["male"])
     np.testing.assert_array_equal(held[:, 1], frame["male"])
+
+
+def _sites(n=400):
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.normal(size=n), "site": rng.integers(1, 3, n)}
+    frame = pd.DataFrame({**columns, "age": rng.integers(18, 80, n)})
+    return frame, (frame["x"] + rng.normal(size=n) > 0).to_numpy()
+
+
+def _of_x(**settings):
+    only_x = ColumnTransformer([("x", "passthrough", ["x"])])
+    model = make_pipeline(only_x, LogisticRegression())
+    return ConformalClassifier(model, random_state=0, **settings)
+
+
+def _with_a_word(frame, column):
+    frame = frame.astype({column: object})
+    frame.loc[frame.index[0], column] = "A"
+    return frame
+
+
+@pytest.mark.parametrize("by", ["site", "age:45"])
+def test_one_word_in_a_column_of_numbers_leaves_other_rows_in_their_subgroups(by):
+    frame, y = _sites()
+    model = _of_x(subgroups=[by]).fit(frame, y)
+    held, sets = model.rule_.members(frame), model.predict_set(frame)
+    assert held.any(axis=1).all()
+    column = by.split(":")[0]
+    mixed = _with_a_word(frame, column)
+    for cells in (mixed, {column: mixed[column].tolist()}):
+        found = model.rule_.members(cells)
+        assert not found[0].any()
+        np.testing.assert_array_equal(found[1:], held[1:])
+    assert not sets.all()
+    np.testing.assert_array_equal(model.predict_set(mixed)[1:], sets[1:])
+    assert model.predict_set(mixed)[0].all()
+
+
+@pytest.mark.parametrize("spelled", [int, float])
+def test_numbers_are_in_the_subgroups_of_a_fit_that_saw_a_word_among_them(spelled):
+    frame, y = _sites()
+    mixed = _with_a_word(frame.astype({"site": spelled}), "site")
+    model = _of_x(subgroups=["site"], level=0.5).fit(mixed, y)
+    one, two, word = model.subgroups_
+    assert one == f"site={spelled(1)}"
+    assert (two, word) == (f"site={spelled(2)}", "site=A")
+    held = np.column_stack([frame["site"] == 1, frame["site"] == 2, frame["x"].isna()])
+    found = model.rule_.members(mixed)
+    assert found[0].tolist() == [False, False, True]
+    np.testing.assert_array_equal(found[1:], held[1:])
+    # As numbers, as numbers with a gap, which makes them floats, and as words.
+    gap = frame.assign(site=frame["site"].where(frame.index > 0))
+    words = frame.assign(site=frame["site"].map(spelled).map(str))
+    for rows in (frame, gap, words):
+        found = model.rule_.members(rows)
+        np.testing.assert_array_equal(found[1:], held[1:])
+    assert not model.rule_.members(gap)[0].any()
+    assert not model.rule_.members({"site": [3, 1.5, None]}).any()
+    sets = model.predict_set(mixed)
+    assert not sets.all()
+    np.testing.assert_array_equal(model.predict_set(frame)[1:], sets[1:])

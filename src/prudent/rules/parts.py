@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prudent.core.strict_json import double_of, text_of_double
-from prudent.core.types import BoolArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.core.validation import shown
 from prudent.rules.scores import places
 
@@ -28,7 +28,8 @@ MOST_NUMBERS = 20
 MOST_PARTS = 10_000
 MISSING = "missing"
 
-#: Values of a column, numbers as float and all else as text, and which are missing.
+#: Values of a column, and which are missing: float if all are numbers, text if none
+#: is, else objects, each of which is a number or a text.
 Cells = tuple[NDArray[Any], BoolArray]
 #: What finds a column, by name or position.
 Columns = Callable[[str | int], Cells]
@@ -98,6 +99,8 @@ class Factor:
     def learned(self, cells: Cells) -> Factor:
         """The factor with the values of these cells."""
         values, missing = cells
+        if values.dtype.kind != "f":  # numbers among words are words of this fit
+            values = values.astype(str)
         seen = np.unique(values[~missing])
         if self.bounds:
             if values.dtype.kind != "f":
@@ -121,16 +124,44 @@ class Factor:
         )
 
     def codes(self, cells: Cells) -> IntArray:
-        """Place of the part of each cell, -1 for a value that was not seen."""
+        """Place of the part of each cell, -1 for a value that was not seen.
+
+        Each cell is compared by itself, as the fit had the column: no cell decides
+        whether others were seen.
+        """
         values, missing = cells
         n_parts = len(self.values)
         codes = np.full(len(values), -1, dtype=np.intp)
-        if self.bounds and values.dtype.kind == "f":
-            codes = np.searchsorted(self.bounds, values, side="right").astype(np.intp)
-        elif n_parts and (values.dtype.kind == "f") == self.holds_numbers:
-            codes[~missing] = places(values[~missing], self.values)
+        if self.holds_numbers:
+            numbers = _as_numbers(values)
+            known = ~np.isnan(numbers)
+            if self.bounds:
+                codes[known] = np.searchsorted(
+                    self.bounds, numbers[known], side="right"
+                )
+            else:
+                codes[known] = places(numbers[known], self.values)
+        elif n_parts:
+            codes[~missing] = places(self._as_words(values[~missing]), self.values)
         codes[missing] = n_parts if self.has_missing else -1
         return codes
+
+    def _as_words(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values as text, a number as the fit spelled it.
+
+        Columns write the same number as 1 or, where another cell is missing, as 1.0.
+        """
+        if values.dtype.kind == "U":
+            return values
+        known = frozenset(self.values)
+
+        def word(value: Any) -> str:
+            spellings = [str(value)]
+            if not isinstance(value, str):
+                spellings += [_text(float(value)), str(float(value))]
+            return next((own for own in spellings if own in known), spellings[0])
+
+        return np.array([word(value) for value in values.tolist()], dtype=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,22 +296,37 @@ def names_of(crossings: Sequence[Crossing]) -> tuple[str, ...]:
 
 
 def cells_in(values: Any) -> Cells:
-    """Numbers as float and all else as text, and which of the values are missing.
+    """Numbers and words in a column, and which of the values are missing.
 
     None, NaN and what else equals nothing are missing. True and False are words, as
     they are in a table with gaps.
     """
     array = np.asarray(values)
+    if array.dtype.kind == "U" and isinstance(values, Sequence):
+        array = np.array(values, dtype=object)  # numbers in a list with words
     if array.dtype.kind in "fiu":
         numbers = array.astype(np.float64)
         return numbers, np.isnan(numbers)
     missing = np.array([_lacks(cell) for cell in array], dtype=bool)
-    known = array[~missing]
-    if len(known) and all(
-        isinstance(v, Real) and not isinstance(v, bool) for v in known
-    ):
+    is_number = np.array([_is_number(cell) for cell in array], dtype=bool) & ~missing
+    if is_number.any() and (is_number | missing).all():
         return np.where(missing, np.nan, array).astype(np.float64), missing
-    return np.array([str(cell) for cell in array], dtype=str), missing
+    cells = [
+        cell if own else str(cell) for cell, own in zip(array, is_number, strict=True)
+    ]
+    return np.array(cells, dtype=object if is_number.any() else str), missing
+
+
+def _is_number(cell: Any) -> bool:
+    return isinstance(cell, Real) and not isinstance(cell, bool)
+
+
+def _as_numbers(values: NDArray[Any]) -> FloatArray:
+    """Values as float, NaN for a text."""
+    if values.dtype.kind == "f":
+        return values
+    numbers = (float(v) if _is_number(v) else math.nan for v in values.tolist())
+    return np.fromiter(numbers, np.float64, len(values))
 
 
 def _lacks(cell: Any) -> bool:
