@@ -161,6 +161,6 @@ for name, option in (("plain", None), ("in every subgroup", by)):
 # Each of these subgroups proves 10 % by so many answered rows, with a chance of 80 %,
 # if 5 % are wrong; the rarest race decides how long the table has to be (``prudent plan
 # --data TABLE --by race`` says so).
-needed = plan(bound=0.1, expected=0.05, claims=n_subgroups).rows
+needed = plan(bound=0.1, expected=0.05, claims=n_subgroups + 1).rows
 share = people["race"].value_counts(normalize=True).min()
 print(f"{needed} rows of each, {rows_of_table(needed, share)} rows in all")

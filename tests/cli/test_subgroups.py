@@ -209,15 +209,48 @@ def test_plan_for_each_subgroup_the_rarest_first(prudent, tables):
     assert shares == sorted(shares)
     assert plain[-1]["subgroup"] == "age<60"
     for item in plain:
-        # All six at once, and enough of them in 99 of 100 draws but not one row less.
-        assert item["rows"] == library.plan(bound=0.1, claims=6).rows
+        # All rows and all six at once, and enough rows of them in 99 of 100 draws but
+        # not one row less.
+        assert item["rows"] == library.plan(bound=0.1, claims=7).rows
         n_rows = item["rows_of_table"]
         few = item["rows"] - 1
         assert binom.cdf(few, n_rows, item["share"]) <= 0.01
         assert binom.cdf(few, n_rows - 1, item["share"]) > 0.01
     assert "in 99 of 100 draws" in found.out
+    assert "over all rows and in every subgroup at once" in found.out
+    assert "0.02: 7 claims." in found.out
     assert "give both or neither" in prudent("plan", "--by", "sex").err
     assert "no column 'sexe'" in prudent(*arguments[:3], "--by", "sexe").err
+
+
+@pytest.mark.parametrize(
+    ("promised", "claims"), [(True, 1), (False, 4)], ids=["error", "every limit"]
+)
+def test_planned_rows_reach_the_power_of_the_certificate(
+    prudent, tables, promised, claims
+):
+    # Answers in a column have four limits: of all that are given and of all rows, and
+    # of two classes.
+    asked = ("plan", "--data", "old.csv", "--by", "site", "--claims", claims)
+    planned = json.loads(prudent(*asked, "--json", "-").out)
+    settings = planned["settings"]
+    if promised:
+        fitted = fit(prudent, "error <= 20% in every site")
+        assert fitted.code == 0, fitted.err
+        given = ("-m", "m")
+    else:
+        tables.assign(answer=tables["y"]).to_csv("new.csv", index=False)
+        given = ("--predicted", "answer", "--by", "site")
+    certify = ("certify", "new.csv", *given, "--target", "y", "--json", "-")
+    found = json.loads(prudent(*certify).out)
+    assert {item["evidence"]["claims"] for item in found} == {settings["claims"]}
+    level = (1 - settings["confidence"]) / found[0]["evidence"]["claims"]
+    for n_rows in {item["rows"] for item in planned["subgroups"]}:
+        # The limit of v wrong rows is `bound` or less where so few have that chance.
+        chances = binom.cdf(np.arange(n_rows), n_rows, settings["bound"])
+        allowed = int(np.flatnonzero(chances <= level)[-1])
+        power = binom.cdf(allowed, n_rows, settings["expected"])
+        assert power >= settings["power"]
 
 
 def scores_of(model, rows, rule):

@@ -583,7 +583,11 @@ def plan(
         ),
     ] = 1.0,
     claims: Annotated[
-        float, typer.Option(help="Promises that are to hold at once.")
+        float,
+        typer.Option(
+            help="Promises that are to hold at once; with --by each over all rows and "
+            "in each part. Limits of every class count too."
+        ),
     ] = 1,
     data: Annotated[
         str | None,
@@ -650,13 +654,16 @@ def _plan_by(
     settings: dict[str, float],
     json_file: str | None,
 ) -> None:
-    """Say how many rows hold enough of each subgroup, the rarest first."""
+    """Say how many rows hold enough of each subgroup, the rarest first.
+
+    As a certificate does, each promise claims over all rows and in each subgroup.
+    """
     from prudent.certification import plan as planned
     from prudent.certification.planning import rows_of_table
 
     source, _ = open_data(data, None, reading)
     inside = parts_of(source, items, None)
-    n_claims = settings["claims"] * len(inside.names)
+    n_claims = settings["claims"] * (len(inside.names) + 1)
     needed = planned(**{**settings, "claims": n_claims, "answered_share": 1.0}).rows
     rarest_first = sorted(zip(inside.count.tolist(), inside.names, strict=True))
     lines = [
@@ -691,7 +698,8 @@ def _plan_by(
         f"of 100 draws if its share is that in {data}."
     )
     print(
-        f"They certify a rate of at most {settings['bound']:g} in every subgroup at "
-        f"once with confidence {settings['confidence']:g}, each with probability "
-        f"{settings['power']:g} if its rate is {settings['expected']:g}."
+        f"They certify a rate of at most {settings['bound']:g} over all rows and in "
+        f"every subgroup at once with confidence {settings['confidence']:g}, each with "
+        f"probability {settings['power']:g} if its rate is {settings['expected']:g}: "
+        f"{n_claims:g} claims. Limits of classes and cells are further ones, --claims."
     )
