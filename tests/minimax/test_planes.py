@@ -1,10 +1,12 @@
 """Worst-case errors of any plane, promises for others' classifiers, touching points."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.stats import binomtest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
@@ -370,3 +372,29 @@ def test_best_intercept_promises_nothing_beyond_the_radii_and_needs_a_direction(
     for normal in ([-1.0], [0.0]):
         with pytest.raises(ValueError, match="must point to class 1"):
             best_intercept(normal, moments)
+
+
+def test_no_rows_are_drawn_of_classes_that_do_not_vary_along_the_normal():
+    """Given covariances of rank one in three features, whose rounding has any sign."""
+    rng = np.random.default_rng(2)
+    refusals = []
+    for _ in range(60):
+        roots = rng.normal(size=(2, 3, 1))
+        means = rng.normal(size=(2, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = MinimaxProbabilityClassifier.from_moments(
+                means, roots @ roots.transpose(0, 2, 1), [50, 50]
+            )
+        for k in (0, 1):
+            try:
+                rows = model.least_favourable(k, 2000, random_state=0)
+            except ValueError as error:
+                refusals.append(str(error))
+            else:
+                bound = model.class_worst_case_error_[k]
+                wrong = int((model.predict(rows) != k).sum())
+                assert binomtest(wrong, 2000, bound).pvalue > 1e-6
+    assert refusals
+    reason = "no rows are drawn where the bound is 0 or 1"
+    assert all(reason in refusal for refusal in refusals)

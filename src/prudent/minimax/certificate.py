@@ -387,7 +387,7 @@ def least_favourable_rows(
     """
     deviation = math.sqrt(max(float(normal @ covariance @ normal), 0.0))
     ahead = (float(normal @ mean) - offset) * (1 if positive else -1)
-    if not deviation > 0 or not ahead > 0:
+    if not varies_along(normal, covariance, np.abs(normal)) or not ahead > 0:
         raise ValueError(
             "no rows are drawn where the bound is 0 or 1: the class must vary along "
             "the normal and have its mean on its own side, got deviation "
@@ -430,7 +430,7 @@ def worst_moments(
     S = covariance_factor * (
         covariance + covariance_radius * np.outer(inward, inward) / (inward @ inward)
     )
-    deviation = math.sqrt(float(inward @ S @ inward))
+    deviation = math.sqrt(max(float(inward @ S @ inward), 0.0))
     if deviation > 0:
         mean = mean - mean_radius / deviation * (S @ inward)
     return mean, S

@@ -242,7 +242,7 @@ def _warn_about_radii(radii: FloatArray) -> None:
         warnings.warn(
             f"the radii differ by more than a factor of 2 (from {radii.min():.3g} to "
             f"{radii.max():.3g}), so optimistic scores favour the class with the "
-            "larger ball; use threshold='tuned', or one small radius for all classes.",
+            "larger ball; use threshold='tuned', or radius=0.",
             PrudentWarning,
             stacklevel=2,
         )

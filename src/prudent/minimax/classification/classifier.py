@@ -531,8 +531,8 @@ default="empirical"
         ------
         ValueError
             For an unknown label, more than two classes, or a class whose bound is 1,
-            as its mean may lie on the wrong side, or 0 but for rounding, as it does
-            not vary along the normal.
+            as its mean may lie on the wrong side, or that seems not to vary along the
+            normal, so that the bound is 0 but for rounding.
         """
         self._check_two_classes("least_favourable")
         where: NDArray[np.intp] = np.flatnonzero(self.classes_ == class_label)
@@ -542,6 +542,11 @@ default="empirical"
                 f"{shown(class_label)}."
             )
         k, a = int(where[0]), self.coef_[0]
+        if self.class_worst_case_error_[k] >= 1:
+            raise ValueError(
+                "no rows are drawn where the bound is 0 or 1: that of class "
+                f"{shown(class_label)} is 1."
+            )
         mean, covariance = worst_moments(
             a if k == 1 else -a,
             self.means_[k],
