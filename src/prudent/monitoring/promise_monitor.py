@@ -102,7 +102,8 @@ class PromiseMonitor(Watcher):
     A promise on average over calibration rows ("false alarm rate at most k/(m+1)") is
     no bound on the rate of one model: many correctly calibrated detectors exceed it
     for ever. It is refuted only where both a constant rate and the urn of its law,
-    P(next) = (k + K)/(m + 1 + n), are.
+    P(next) = (k + K)/(m + 1 + n), are. One over "the rule's coins" is watched as of
+    coins that are tossed anew for every row, as without a `key`.
 
     "rate" places a stake on "it changes now" at every row, "average" uses the counts
     only (both in `prudent.monitoring.bets`). O(1) memory and time per row.
