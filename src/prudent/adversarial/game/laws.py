@@ -518,9 +518,10 @@ def type_law(p: ArrayLike, n_observations: int) -> tuple[IntArray, FloatArray]:
     -----
     Kullback-Leibler divergences add up: an intruder at a distance of b has, over the
     types of n observations, a distance of n b. `RejectionGame(divergence_bound=n b)`
-    of the types therefore keeps its promise, and is prudent: it answers every law over
-    types, also those that no independent draws have. A list of intruders is met exactly
-    by `RejectionGame(adversaries=)` with the law over types of each.
+    of the types therefore keeps its promise, as long as no type is below 1e-300 and
+    so rounded to 0, and is prudent: it answers every law over types, also those that no
+    independent draws have. A list of intruders is met exactly by
+    `RejectionGame(adversaries=)` with the law over types of each.
 
     References
     ----------
