@@ -107,7 +107,7 @@ default="full"
         a guarantee; least training error (the paper); or the last.
     cv : int, splitter, iterable of (train, test) positions or None, default=5
         Folds of `stopping="cv"`. An int deals the distinct rows of each class round
-        robin, so that equal rows share a fold. None: 5; of more than 4000 rows the
+        robin, so that equal rows of a class share a fold. None: 5; of more than 4000 rows the
         first of these folds decides alone, at a third of the time.
     validation_fraction : float, default=0.2
         Share in (0, 1) of the rows (or groups) that `stopping="holdout"` draws,
@@ -191,8 +191,9 @@ default="closed_form"
     n_iter_ : int
         Evaluations, those rejected by the line search included.
     coef_, intercept_ : ndarray of shape (n_classes, n_features), (n_classes,)
-        Of "tied" and "tied_diag", in the units of `X`: the decision function is
-        `X @ coef_.T + intercept_`. With two classes of shape (1, n_features), (1,).
+        Of "tied" and "tied_diag", in the units of `X`: without `costs`, which do not
+        enter it, the decision function is `X @ coef_.T + intercept_`. With two classes
+        of shape (1, n_features), (1,).
     loss_curve_, error_curve_, objective_curve_, learning_rate_curve_ : ndarray
         Mean training log loss, training error, mean of 1 - h(y | x) (with `costs` of
         the expected cost) and lr after 0, 1, ... accepted updates; after
