@@ -387,3 +387,13 @@ def test_missing_words_of_pandas_are_missing_cells():
     assert any(cell is pd.NA for cell in with_na["word"])
     keys = [table_keys(frame)[0] for frame in (words, with_na)]
     np.testing.assert_array_equal(*keys)
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, ""])
+def test_rows_whose_words_are_all_missing_are_known_again(gap):
+    """Nothing in such rows says that the column holds words."""
+    notes = np.array(["x", "y", gap] * 20, dtype=object)
+    frame = pd.DataFrame({"a": np.arange(60.0), "note": notes})
+    keys, _ = table_keys(frame)
+    np.testing.assert_array_equal(table_keys(frame[2::3])[0], keys[2::3])
+    assert len(np.unique(keys)) == 60

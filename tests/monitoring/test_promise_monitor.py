@@ -643,3 +643,13 @@ def test_a_count_that_is_no_number_is_refused_by_its_name():
 def test_what_is_no_state_is_refused(state):
     with pytest.raises(ValueError, match="the state is none that `to_dict`"):
         PromiseMonitor.from_dict(state)
+
+
+@pytest.mark.parametrize("subgroups", [["F", "M"], [3, 0], [True, None]])
+def test_subgroups_that_are_no_bools_are_refused(subgroups):
+    """Every word is true as a bool, so that rows of all subgroups would count."""
+    about_some = Guarantee(
+        quantity="error rate", bound=0.1, sense="<=", subgroup="sex=F"
+    )
+    with pytest.raises(ValueError, match="must hold a bool for each row"):
+        PromiseMonitor(about_some).update_rows([0, 1], [0, 0], subgroups=subgroups)

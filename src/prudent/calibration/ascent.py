@@ -312,10 +312,10 @@ def dealt_folds(
 ) -> list[tuple[IntArray, IntArray]]:
     """Pairs (fit, test) of positions of the rows of each fold.
 
-    Equal rows of a class, or those of a group, share a fold. There are `n_folds` at most, and as
-    many as the class with the fewest distinct rows (groups) has of those; none if that
-    is one. A fold that takes all rows of a class, as groups of several classes can make
-    it, is left out.
+    Equal rows of a class, or those of a group, share a fold. There are `n_folds` at
+    most, and as many as the class with the fewest distinct rows (groups) has of those;
+    none if that is one. A fold that takes all rows of a class, as groups of several
+    classes can make it, is left out.
     """
     if groups is None:
         units = group_equal_rows(keys, codes)

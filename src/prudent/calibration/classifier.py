@@ -107,8 +107,8 @@ default="full"
         a guarantee; least training error (the paper); or the last.
     cv : int, splitter, iterable of (train, test) positions or None, default=5
         Folds of `stopping="cv"`. An int deals the distinct rows of each class round
-        robin, so that equal rows of a class share a fold. None: 5; of more than 4000 rows the
-        first of these folds decides alone, at a third of the time.
+        robin, so that equal rows of a class share a fold. None: 5; of more than 4000
+        rows the first of these folds decides alone, at a third of the time.
     validation_fraction : float, default=0.2
         Share in (0, 1) of the rows (or groups) that `stopping="holdout"` draws,
         rounded up.

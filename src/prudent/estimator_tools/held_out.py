@@ -529,7 +529,11 @@ def _keys_of_objects(cells: NDArray[Any], place: int) -> Keys:
     distinct = pa.array(words, pa.large_string()).dictionary_encode()
     digests = [_digest(word) for word in distinct.dictionary.to_pylist()]
     codes = distinct.indices.to_numpy(zero_copy_only=False)
-    return cell_keys(np.array(digests, dtype=np.uint64)[codes], place)
+    keys = cell_keys(np.array(digests, dtype=np.uint64)[codes], place)
+    # Where all cells of other rows are gaps, nothing says that they are of words.
+    gaps = np.array([word == "" for word in words], dtype=bool)
+    keys[gaps] = cell_keys(np.full(1, np.nan), place)
+    return keys
 
 
 def _digest(word: str) -> int:

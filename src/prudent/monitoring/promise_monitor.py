@@ -193,7 +193,9 @@ class PromiseMonitor(Watcher):
         violations : float or array-like of shape (n_rows,)
             With `n`, the violations in a batch of `n` rows, which is one look;
             without, the loss in [0, 1] of each row, in order. Violations are what
-            `Guarantee.check` counts: wrong answers, false alarms, sets that miss.
+            `Guarantee.check` counts: wrong answers, false alarms, sets that miss. Of a
+            false discovery rate each batch is one loss, the share of wrong rows among
+            those selected.
         n : int, default=None
             Rows of the batch; 0 changes nothing.
 
