@@ -759,3 +759,25 @@ def test_no_exact_bound_lies_below_the_error_on_the_rows_of_the_fit(seed):
     wrong = model.predict(X) != y
     for k, bound in enumerate(model.class_worst_case_error_):
         assert wrong[y == k].mean() <= bound + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+def test_a_floor_that_takes_rounding_away_is_taken_for_the_mean_of_the_errors():
+    """Though the larger error, of the other class, is a little smaller without it."""
+    model = MinimaxProbabilityClassifier.from_moments(
+        [[0.0, 0.0], [0.5, 0.5]],
+        [1e-4 * np.array([[1.0, -1.0], [-1.0, 1.0]]), 1e4 * np.eye(2)],
+        [75, 25],
+        objective="mean",
+        priors=[0.75, 0.25],
+    )
+    assert model.worst_case_accuracy_ > 0.7
+    assert model.covariance_floor_ > 0
+
+
+@pytest.mark.filterwarnings("ignore::prudent.exceptions.PrudentWarning")
+def test_the_gaussian_accuracy_of_a_class_that_is_never_answered_is_0():
+    X, y = np.array([[0.0], [1.0], [0.0], [1.0], [0.5]]), [0, 0, 1, 1, 1]
+    model = MinimaxProbabilityClassifier(on_degenerate="warn").fit(X, y)
+    assert len(set(model.predict(X))) == 1
+    assert model.gaussian_accuracy_ == 0

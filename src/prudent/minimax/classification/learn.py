@@ -490,10 +490,11 @@ def _solve_duel(classes: Classes, k: int, l: int, choose: Choice | None) -> Duel
                 raise
             continue
         separable |= floor == 0 and math.isinf(duel.kappa)
+        if duel.excess <= LARGEST_EXCESS:
+            best = duel
+            break
         if best is None or max(duel.errors()) < max(best.errors()):
             best = duel
-        if duel.excess <= LARGEST_EXCESS:
-            break
     assert best is not None
     return replace(best, is_separable=separable)
 
