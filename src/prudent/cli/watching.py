@@ -179,8 +179,9 @@ class Watch:
             part = None
             if guarantee.subgroup is not None:
                 part = rows_about(estimator, guarantee, own)
-            by_group = guarantee.unit == "group" and groups is not None
-            together = groups[rows] if by_group else None  # type: ignore[index]
+            together = None
+            if guarantee.unit == "group" and groups is not None:
+                together = groups[rows]
             n_before, n_groups = monitor.n_, monitor.n_groups_
             monitor.update_rows(y, *answer, groups=together, subgroups=part)
             if monitor.alarm_at_ is not None and promise.alarm_row is None:

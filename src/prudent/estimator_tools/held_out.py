@@ -527,13 +527,13 @@ def _keys_of_objects(cells: NDArray[Any], place: int) -> Keys:
             return cell_keys(cells.astype(np.float64), place)  # None becomes NaN
     words = ["" if cell is None or cell != cell else str(cell) for cell in cells]
     distinct = pa.array(words, pa.large_string()).dictionary_encode()
-    digests = [_digest(word) for word in distinct.dictionary.to_pylist()]
+    known = distinct.dictionary.to_pylist()
+    keys = cell_keys(np.array([_digest(w) for w in known], dtype=np.uint64), place)
+    if "" in known:
+        # Where all cells of other rows are gaps, nothing says that they are of words.
+        keys[known.index("")] = cell_keys(np.full(1, np.nan), place)[0]
     codes = distinct.indices.to_numpy(zero_copy_only=False)
-    keys = cell_keys(np.array(digests, dtype=np.uint64)[codes], place)
-    # Where all cells of other rows are gaps, nothing says that they are of words.
-    gaps = np.array([word == "" for word in words], dtype=bool)
-    keys[gaps] = cell_keys(np.full(1, np.nan), place)
-    return keys
+    return keys[codes]
 
 
 def _digest(word: str) -> int:

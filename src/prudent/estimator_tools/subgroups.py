@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from prudent.core.types import BoolArray
-from prudent.core.validation import shown
+from prudent.core.validation import as_flags
 from prudent.rules.parts import (
     Cells,
     Crossing,
@@ -167,13 +167,8 @@ def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
     ndarray of bool, shape (n_rows,)
     """
     if np.ndim(table) == 1:
-        rows: BoolArray = np.asarray(table)
-        if rows.dtype != bool and any(type(cell) is not bool for cell in rows.tolist()):
-            raise ValueError(
-                "`subgroups` must hold a bool for each row, or be a data frame, got "
-                f"{shown(rows.tolist()[0])}."
-            )
-        rows = rows.astype(bool)
+        what = "`subgroups` must hold a bool for each row, or be a data frame: a cell"
+        rows = as_flags(what, table)
         if len(rows) != n_rows:
             raise ValueError(f"subgroups: {len(rows)} rows for {n_rows} rows.")
         return rows
