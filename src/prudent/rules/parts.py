@@ -24,6 +24,8 @@ from prudent.rules.scores import places
 
 #: Numbers with more different values need bands.
 MOST_NUMBERS = 20
+#: From here on neighbouring whole numbers are one float.
+FIRST_MERGED = 2.0**53
 #: More parts than these are no subgroups of which anything could be proved.
 MOST_PARTS = 10_000
 MISSING = "missing"
@@ -112,6 +114,12 @@ class Factor:
             raise BandsNeeded(
                 f"{shown(self.column)} has {len(seen)} values",
                 f"{self.name}:{_cuts(seen)}",
+            )
+        elif values.dtype.kind == "f" and (np.abs(seen) >= FIRST_MERGED).any():
+            raise ValueError(
+                f"subgroups: {shown(self.column)} has the number "
+                f"{np.abs(seen).max():.0f}, which as a number cannot be told from its "
+                "neighbours: make words of such numbers, as by a letter before each."
             )
         elif missing.any() and MISSING in seen.tolist():
             raise ValueError(
