@@ -219,8 +219,8 @@ def test_errors_before_any_work():
     refused("must name at least one column", subgroups=[])
     refused("so give positions", rows=numbers.to_numpy(), subgroups=["age"])
     refused("a matrix of bool", subgroups=lambda X: np.ones(len(X)))
-    merged = numbers.assign(site=np.where(frame["age"] < 50, 2**53, 2**53 + 1))
-    refused("the number 9007199254740992, which as a", rows=merged, subgroups=["site"])
+    merged = numbers.assign(site=np.where(frame["age"] < 50, 2**53, 2**54))
+    refused("the number 18014398509481984, which", rows=merged, subgroups=["site"])
 
 
 def test_columns_of_arrays_have_bands_and_are_crossed_by_position():
