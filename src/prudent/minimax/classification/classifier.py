@@ -86,8 +86,8 @@ default="empirical"
     covariance_radius : float, array-like of shape (n_classes,) or None, default=None
         Frobenius radius rho >= 0, in squared units of the features. None is 0 for a
         linear fit and 1e-3 of the mean of the kernel's diagonal for a kernel, most of
-        which separate any rows at 0 (`kappa_` is infinite or `covariance_floor_` > 0,
-        with a warning).
+        which separate any rows at 0, as far as rounding lets them (`kappa_` may be
+        infinite or `covariance_floor_` > 0, with a warning).
     covariance_factor : float or array-like of shape (n_classes,), default=1.0
         Factor gamma >= 1 by which the true covariance may exceed the given one.
     uncertainty : {None, "gaussian", "bootstrap"}, default=None
