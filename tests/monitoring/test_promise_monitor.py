@@ -619,6 +619,12 @@ def test_rows_of_a_subgroup_are_counted_whatever_says_which_they_are():
     # A batch without such rows changes nothing.
     by_label.update_rows(true[:1], answer[:1], subgroups=pd.DataFrame({"sex": ["x"]}))
     assert by_label.n_ == 3
+    # A flag is taken at its name, whatever else the table holds.
+    flagged = pd.DataFrame({"sex=Female": [True, True, False, True], "age": range(4)})
+    by_label.update_rows(true, answer, subgroups=flagged)
+    assert by_label.n_ == 6
+    with pytest.raises(ValueError, match="of which the columns age tell nothing"):
+        by_label.update_rows(true, answer, subgroups=flagged[["age"]])
     # A cell of crossed columns and another, by the names that a model gives to both.
     crossed = replace(promise, subgroup="sex=F and age<30 and site=1")
     inside = {"sex=F and age<30": [True] * 3 + [False], "site=1": [False, True] * 2}

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from prudent.core.types import BoolArray
-from prudent.core.validation import as_flags
+from prudent.core.validation import as_flags, shown
 from prudent.rules.parts import (
     Cells,
     Crossing,
@@ -172,12 +172,30 @@ def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
         if len(rows) != n_rows:
             raise ValueError(f"subgroups: {len(rows)} rows for {n_rows} rows.")
         return rows
+    parts = name.split(" and ")
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
+    flags = {
+        column: as_flags(f"subgroups: {shown(column)}", frame[column].to_numpy())
+        for column in columns
+        if column in (name, *parts) and frame[column].dtype == nw.Boolean
+    }
+    if name in flags and len(frame) == n_rows:
+        return flags[name]
     inside = memberships_of(table, np.arange(n_rows))
     of_cell = rows_named(inside, name)
     if of_cell.any():
         return of_cell
-    known = dict(zip(inside.names, inside.members.T, strict=True))
-    parts = [name] if name in known else name.split(" and ")
+    known = dict(zip(inside.names, inside.members.T, strict=True)) | flags
+    told = tuple(f"{column}=" for column in columns)
+    tells = any(part in known or part.startswith(told) for part in (name, *parts))
+    if columns and name != REST and not tells:
+        raise ValueError(
+            f"subgroups: the promise is about {shown(name)}, of which the columns "
+            f"{', '.join(map(str, columns))} tell nothing."
+        )
+    if name in known:
+        return known[name]
     none = np.zeros(n_rows, dtype=bool)
     return np.logical_and.reduce([known.get(part, none) for part in parts])
 
