@@ -15,8 +15,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 
-from prudent import ConformalClassifier
+from prudent import ConformalClassifier, Rule
 
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)
 
@@ -221,6 +222,26 @@ def test_errors_before_any_work():
     refused("a matrix of bool", subgroups=lambda X: np.ones(len(X)))
     merged = numbers.assign(site=np.where(frame["age"] < 50, 2**53, 2**54))
     refused("the number 18014398509481984, which", rows=merged, subgroups=["site"])
+
+
+def test_long_whole_numbers_are_named_in_full():
+    frame, y = _people(100)
+    old = frame["age"] > 50
+    rows = pd.DataFrame({"site": np.where(old, 10**15 + 1, 10**15 + 2)})
+    model = ConformalClassifier(subgroups=["site"], random_state=0).fit(rows, y)
+    assert model.subgroups_ == ["site=1000000000000001", "site=1000000000000002"]
+
+
+def test_a_rule_by_columns_of_scores_that_are_no_probabilities_is_written():
+    frame, y = _people(300)
+    rows = frame[["age", "score"]].assign(old=frame["age"] > 50)
+    model = ConformalClassifier(LinearSVC(), subgroups=["old"], random_state=0)
+    rule = Rule.from_json(model.fit(rows, y).rule_.to_json())
+    assert rule.record["scores"] == "as given"
+    margins = model.estimator_.decision_function(rows)
+    scores = np.column_stack([-margins, margins])
+    sets = rule.sets(scores, groups=rule.members(rows))
+    np.testing.assert_array_equal(sets, model.predict_set(rows))
 
 
 def test_columns_of_arrays_have_bands_and_are_crossed_by_position():

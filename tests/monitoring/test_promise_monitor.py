@@ -625,6 +625,12 @@ def test_rows_of_a_subgroup_are_counted_whatever_says_which_they_are():
     assert by_label.n_ == 6
     with pytest.raises(ValueError, match="of which the columns age tell nothing"):
         by_label.update_rows(true, answer, subgroups=flagged[["age"]])
+    others = PromiseMonitor(replace(promise, subgroup="rest"))
+    others.update_rows(true, answer, subgroups=flagged[["sex=Female"]])
+    others.update_rows(true[:2], answer[:2], subgroups=flagged[["sex=Female"]][:2])
+    assert others.n_ == 1
+    with pytest.raises(ValueError, match="of which the columns sex tell nothing"):
+        others.update_rows(true, answer, subgroups=pd.DataFrame({"sex": sex}))
     # A cell of crossed columns and another, by the names that a model gives to both.
     crossed = replace(promise, subgroup="sex=F and age<30 and site=1")
     inside = {"sex=F and age<30": [True] * 3 + [False], "site=1": [False, True] * 2}

@@ -252,18 +252,15 @@ class HeldOutEstimator(BaseEstimator):
         self.rule_, self.guarantees_ = rule, rule.guarantees
         if not isinstance(rule, Rule):
             return self
-        record, classes, parts = dict(rule.record), rule.classes, self._subgroups
+        record, classes, crossings = dict(rule.record), rule.classes, rule.crossings
+        if self._subgroups is not None and self._subgroups.function is None:
+            crossings = self._subgroups.crossings
         # Scores that nobody else can compute stay those that are given.
         with suppress(ValueError):
             record |= self._score_record()
             if rule.kind == "answers":  # the likeliest label is answered
                 classes = tuple(self.classes_.tolist())
-            crossings = rule.crossings
-            if parts is not None and parts.function is None:
-                crossings = parts.crossings
-            self.rule_ = replace(
-                rule, record=record, classes=classes, crossings=crossings
-            )
+        self.rule_ = replace(rule, record=record, classes=classes, crossings=crossings)
         return self
 
     def _at(self, rate: Any, **parameter: Any) -> Self:

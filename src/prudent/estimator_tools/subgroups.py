@@ -189,7 +189,9 @@ def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
     known = dict(zip(inside.names, inside.members.T, strict=True)) | flags
     told = tuple(f"{column}=" for column in columns)
     tells = any(part in known or part.startswith(told) for part in (name, *parts))
-    if columns and name != REST and not tells:
+    if name == REST:  # no flag need be False in these rows
+        tells = all(frame[column].dtype == nw.Boolean for column in columns)
+    if columns and not tells:
         raise ValueError(
             f"subgroups: the promise is about {shown(name)}, of which the columns "
             f"{', '.join(map(str, columns))} tell nothing."

@@ -459,7 +459,10 @@ def _wrong(value: Any, wanted: str) -> ValueError:
 
 def _text(value: Any) -> str:
     """A value as names show it."""
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    is_exact = value.is_integer() and abs(value) < FIRST_MERGED
+    return f"{value:.0f}" if is_exact else f"{value:.15g}"
 
 
 def _cuts(values: NDArray[Any]) -> str:
