@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import prudent
-from prudent import Rule
+from prudent import ConformalClassifier, Rule
 from prudent.estimator_tools.subgroups import Subgroups
 from prudent.rules.make import CellErrors, ClassErrors, SelectiveError, class_scores_of
 from prudent.rules.parts import Crossing, Factor
@@ -227,6 +228,27 @@ def test_python_without_numpy_answers_alike(name):
     assert [scope["decide"](fields, row) for row in rows] == expected
 
 
+def test_log_odds_are_what_the_page_puts_in_the_place_of_probabilities():
+    random = np.random.default_rng(4)
+    rows, labels = random.normal(size=(600, 2)), random.integers(0, 3, 600)
+    rows[:, 0] += labels
+    model = ConformalClassifier(LogisticRegression(), random_state=0)
+    rule = Rule.from_json(model.fit(rows, labels).rule_.to_json())
+    assert rule.record["scores"] == "log odds"
+    probability = model.predict_proba(rows)
+    odds = np.log(probability) - np.log(1 - probability)
+    names = rule.record["columns"]
+    scope = {}
+    exec(code_of("python"), scope)
+    fields = json.loads(rule.to_json())
+    answers = [
+        scope["decide"](fields, dict(zip(names, map(repr, row), strict=True)))
+        for row in odds.tolist()
+    ]
+    sets = rule.sets(rule.scored(probability))
+    assert answers == [[c for c, is_in in enumerate(row) if is_in] for row in sets]
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 def test_javascript_answers_alike():
     cases = {name: case(name) for name in RULES}
@@ -364,18 +386,19 @@ def test_formulas_of_spreadsheets_are_those_compared_by_hand():
         *("no", "yes", "yes")
     ]
     assert (
-        '=IF(AND(A2>=0.3767647, B2>=0.3889789), "low|high", IF(OR(A2>=0.3767647, '
-        'AND(B2<0.3889789, A2>=B2)), "low", "high"))\n' in page
+        "=IF(AND(OR(A2>=0.3767647, A2>=B2), OR(B2>=0.3889789, B2>A2)), "
+        '"low|high", IF(OR(A2>=0.3767647, A2>=B2), "low", "high"))\n' in page
     )
     cuts = (0.3767647, 0.3889789)
     sets = Rule(kind="sets", thresholds=cuts, classes=("low", "high"), by="class")
-    low, high = np.meshgrid([0.2, *cuts, 0.9], [0.2, *cuts, 0.9])
+    places = [0.2, *cuts, 0.38, 0.385, 0.9]  # below, at, between and above them
+    low, high = np.meshgrid(places, places)
     pairs = np.column_stack([low.ravel(), high.ravel()])
     read = [
         "low|high"
-        if a >= 0.3767647 and b >= 0.3889789
+        if (a >= 0.3767647 or a >= b) and (b >= 0.3889789 or b > a)
         else "low"
-        if a >= 0.3767647 or (b < 0.3889789 and a >= b)
+        if a >= 0.3767647 or a >= b
         else "high"
         for a, b in pairs
     ]
