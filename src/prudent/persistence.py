@@ -2,8 +2,9 @@
 
 A model file is a skops archive with one more member, `prudent.json`, that says
 which version wrote it and what it holds. Loading runs no code from the file: it
-rebuilds objects of known types only, and nothing larger than the file. Damage is found
-by the checksums of the archive; whoever wants to can write another model into it.
+rebuilds objects of known types only, and no array larger than the file holds for it,
+but for sparse matrices, whose growth is limited. Damage is found by the checksums of
+the archive; whoever wants to can write another model into it.
 """
 
 from __future__ import annotations
@@ -325,10 +326,10 @@ def _header(content: bytes, path: str) -> Header:
 def _refuse_sizes(
     archive: ZipFile, most: int, path: str, *, packed: bool = False
 ) -> None:
-    """Refuse members that would take more memory than the file has bytes.
+    """Refuse arrays that would take more memory than the file has bytes for them.
 
-    `save` compresses nothing. Sparse matrices, which only a trusted type can hold, are
-    archives in the archive, compressed by SciPy.
+    `save` compresses nothing. Sparse matrices are archives in the archive, compressed
+    by SciPy.
     """
     members = archive.infolist()
     names = [member.filename for member in members]
