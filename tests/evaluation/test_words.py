@@ -139,6 +139,23 @@ def test_row_under_a_promise_of_coverage():
     }
 
 
+def test_coverage_of_all_rows_is_that_of_all_rows():
+    """Also of those in folds that had too few rows for the promise, or if all had."""
+    promised = covering("lda", 0.9)
+    counted = checked(
+        0.8,
+        quantity="coverage",
+        sense=">=",
+        scope=None,
+        average_over="training samples",
+    )
+    some = replace(promised, asked=replace(promised.asked, items=(counted,)))
+    none = replace(promised, asked=replace(promised.asked, items=()))
+    found = findings(some, none)
+    assert by_column(some, found)["covered"] == "90.0 %"
+    assert by_column(none, found)["covered"] == "90.0 %"
+
+
 def test_rows_that_are_missing_are_counted_in_the_row():
     row = covering("lda", 0.0, needs=needing(rows=38, label="x"))
     assert by_column(row, findings(row))["promise|kept?"] == "needs 38 rows\nof 'x'"

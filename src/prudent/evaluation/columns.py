@@ -86,7 +86,7 @@ def style(findings: Findings) -> Style:
     if any(each.worst_subgroup is not None for each in asked):
         return "sets by subgroup"
     scopes = {item.guarantee.scope for each in asked for item in each.items}
-    return "sets by class" if scopes - {None} else "sets"
+    return "sets" if scopes == {None} else "sets by class"
 
 
 def printed(findings: Findings) -> tuple[Column, ...]:
@@ -182,12 +182,17 @@ def _set_size(row: MethodRow) -> str:
 
 
 def _covered(row: MethodRow) -> str:
-    """Coverage of all rows where that is promised, else of the worst class."""
+    """Coverage of all rows, also of those in folds that had too few for the promise."""
+    if row.asked is None or row.asked.sets is None:
+        return words.NONE
+    return f"{100 * row.asked.sets.coverage:.1f} %"
+
+
+def _covered_least(row: MethodRow) -> str:
+    """Coverage of the class, or of the class and subgroup, where it is lowest."""
     if row.asked is None or row.asked.worst_covered is None:
         return words.NONE
-    items, worst = row.asked.items, row.asked.worst_covered
-    if len(items) == 1 and items[0].guarantee.scope is None:
-        return f"{100 * items[0].check.measured:.1f} %"
+    worst = row.asked.worst_covered
     label = short(worst.label)
     if row.asked.worst_subgroup is not None:
         label = cut(worst.label, LONGEST_LABEL)
@@ -319,8 +324,8 @@ COLUMNS = (
         is_optional=True,
     ),
     Column("covered", _covered, ("sets",)),
-    Column("covered|(worst class)", _covered, ("sets by class",)),
-    Column("covered (worst|class and subgroup)", _covered, ("sets by subgroup",)),
+    Column("covered|(worst class)", _covered_least, ("sets by class",)),
+    Column("covered (worst|class and subgroup)", _covered_least, ("sets by subgroup",)),
     WORST_CLASS,
     Column(
         "cost",
