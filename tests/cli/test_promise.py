@@ -456,6 +456,18 @@ def test_parts_of_a_table_of_scores_that_have_no_promise(
     assert refused.err.count("\n") == 1
 
 
+def test_several_promises_may_be_by_the_same_column(prudent, tmp_path):
+    data = write(tmp_path / "scores.csv", table(2000))
+    files = [tmp_path / f"{place}.json" for place in range(2)]
+    arguments = [*SCORES, *UNSEEN, "--by", "site"]
+    for wish, file in zip(("coverage >= 80%", "coverage >= 60%"), files, strict=True):
+        arguments += ["--promise", f"{wish} in every class", "-o", file]
+    done = prudent("promise", data, *arguments)
+    assert done.code == 0, done.err
+    rules = [Rule.from_json(file.read_text()) for file in files]
+    assert rules[0].subgroups == rules[1].subgroups == ("site=north", "site=south")
+
+
 @pytest.mark.parametrize("by", [(), ("--by", "site")])
 def test_answers_made_of_scores_of_classes_are_labels(prudent, tmp_path, by):
     rng = np.random.default_rng(0)

@@ -623,14 +623,34 @@ def test_rows_of_a_subgroup_are_counted_whatever_says_which_they_are():
     flagged = pd.DataFrame({"sex=Female": [True, True, False, True], "age": range(4)})
     by_label.update_rows(true, answer, subgroups=flagged)
     assert by_label.n_ == 6
-    with pytest.raises(ValueError, match="of which the columns age tell nothing"):
+    with pytest.raises(ValueError, match="which the columns age do not tell"):
         by_label.update_rows(true, answer, subgroups=flagged[["age"]])
     others = PromiseMonitor(replace(promise, subgroup="rest"))
     others.update_rows(true, answer, subgroups=flagged[["sex=Female"]])
     others.update_rows(true[:2], answer[:2], subgroups=flagged[["sex=Female"]][:2])
     assert others.n_ == 1
-    with pytest.raises(ValueError, match="of which the columns sex tell nothing"):
+    with pytest.raises(ValueError, match="which the columns sex do not tell"):
         others.update_rows(true, answer, subgroups=pd.DataFrame({"sex": sex}))
+    # Labels may be bools, missing cells, or words that look like two parts.
+    told = pd.DataFrame(
+        {"old": [True, False, True, True], "city": ["a and b", None] * 2}
+    )
+    for subgroup, n in (
+        ("old=True", 3),
+        ("old=False", 1),
+        ("city=missing", 2),
+        ("city=", 2),
+        ("city=a and b", 2),
+        ("old=True and city=a and b", 2),
+    ):
+        monitor = PromiseMonitor(replace(promise, subgroup=subgroup))
+        assert monitor.update_rows(true, answer, subgroups=told).n_ == n
+    flags = pd.DataFrame({"old=True": told["old"], "young": ~told["old"]})
+    for table in (told[["old"]], np.ones((4, 2), dtype=bool), flags):
+        with pytest.raises(ValueError, match="not tell: give a bool for each row"):
+            PromiseMonitor(replace(promise, subgroup="old=True and x=1")).update_rows(
+                true, answer, subgroups=table
+            )
     # A cell of crossed columns and another, by the names that a model gives to both.
     crossed = replace(promise, subgroup="sex=F and age<30 and site=1")
     inside = {"sex=F and age<30": [True] * 3 + [False], "site=1": [False, True] * 2}

@@ -166,7 +166,8 @@ def promise(
     by_parts: Any = words(group)
     if parts and group is None:
         frame = table_of(table, parts).filter(kept)
-        memberships(items, frame)  # refuses what cannot part rows, as --by
+        for wish in wanted:  # refuses what cannot part rows, as --by
+            memberships(wish.subgroups, frame)
         by_parts = {name: frame[name].to_numpy() for name in parts}
 
     with failing_as_data():

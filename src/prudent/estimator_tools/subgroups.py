@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from prudent.core.types import BoolArray
 from prudent.core.validation import as_flags, shown
 from prudent.rules.parts import (
+    MISSING,
     Cells,
     Crossing,
     Factor,
@@ -22,6 +23,7 @@ from prudent.rules.parts import (
     factors_of,
     members_of,
     names_of,
+    value_text,
 )
 from prudent.rules.subgroups import Memberships, rows_named
 
@@ -172,34 +174,71 @@ def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
         if len(rows) != n_rows:
             raise ValueError(f"subgroups: {len(rows)} rows for {n_rows} rows.")
         return rows
-    parts = name.split(" and ")
     frame = nw.from_native(table, eager_only=True, pass_through=True)
-    columns = list(frame.columns) if isinstance(frame, nw.DataFrame) else []
-    flags = {
-        column: as_flags(f"subgroups: {shown(column)}", frame[column].to_numpy())
-        for column in columns
-        if column in (name, *parts) and frame[column].dtype == nw.Boolean
-    }
-    if name in flags and len(frame) == n_rows:
-        return flags[name]
+    if isinstance(frame, nw.DataFrame):
+        if len(frame) != n_rows:
+            raise ValueError(f"subgroups: {len(frame)} rows for {n_rows} rows.")
+        parts = _parts_told(name, frame)
+        if parts:
+            return np.logical_and.reduce([_rows_told(part, frame) for part in parts])
     inside = memberships_of(table, np.arange(n_rows))
-    of_cell = rows_named(inside, name)
-    if of_cell.any():
-        return of_cell
-    known = dict(zip(inside.names, inside.members.T, strict=True)) | flags
-    told = tuple(f"{column}=" for column in columns)
-    tells = any(part in known or part.startswith(told) for part in (name, *parts))
-    if name == REST:  # no flag need be False in these rows
-        tells = all(frame[column].dtype == nw.Boolean for column in columns)
-    if columns and not tells:
-        raise ValueError(
-            f"subgroups: the promise is about {shown(name)}, of which the columns "
-            f"{', '.join(map(str, columns))} tell nothing."
-        )
-    if name in known:
-        return known[name]
-    none = np.zeros(n_rows, dtype=bool)
-    return np.logical_and.reduce([known.get(part, none) for part in parts])
+    if name != REST and not _is_of(name, inside.names):  # no row need be of the rest
+        raise _tells_not(name, frame)
+    return rows_named(inside, name)
+
+
+def _is_of(name: str, names: Sequence[str]) -> bool:
+    """Whether a name is one of these, or several of them joined by "and"."""
+    if name in names:
+        return True
+    starts = [f"{own} and " for own in names if name.startswith(f"{own} and ")]
+    return any(_is_of(name.removeprefix(start), names) for start in starts)
+
+
+def _parts_told(name: str, frame: Any) -> list[str]:
+    """The parts of a name that a frame tells, by flags of their names or by labels.
+
+    None where the frame holds flags alone, and none of the name: those are all of the
+    subgroups, and the name is that of a cell, or of the rest.
+    """
+    flags = [c for c in frame.columns if frame[c].dtype == nw.Boolean]
+    if name in flags:
+        return [name]
+    labels = tuple(f"{column}=" for column in frame.columns)
+    words = name.split(" and ")
+    has_labels = any(word.startswith(labels) for word in words)
+    if len(flags) == len(frame.columns) and not has_labels:
+        return []
+    parts: list[str] = []
+    for word in words:
+        if word in flags or word.startswith(labels):
+            parts.append(word)
+        elif parts and parts[-1] not in flags and not re.search("[<>=]", word):
+            parts[-1] += f" and {word}"  # a label of these words
+        else:
+            raise _tells_not(name, frame)
+    return parts
+
+
+def _rows_told(part: str, frame: Any) -> BoolArray:
+    """Which rows are of one part, by a flag of its name or by a column of labels."""
+    if part in frame.columns:
+        return as_flags(f"subgroups: {shown(part)}", frame[part].to_numpy())
+    column = max((c for c in frame.columns if part.startswith(f"{c}=")), key=len)
+    label = part.removeprefix(f"{column}=")
+    values, missing = _column(frame, column)
+    rows = np.array([value_text(v) == label for v in values.tolist()], dtype=bool)
+    # A rule by groups calls the group of empty cells "".
+    return missing | rows if label in ("", MISSING) else rows & ~missing
+
+
+def _tells_not(name: str, frame: Any) -> ValueError:
+    columns = getattr(frame, "columns", None)
+    told = f"columns {', '.join(map(str, columns))} do" if columns else "table does"
+    return ValueError(
+        f"subgroups: the promise is about {shown(name)}, which the {told} not tell: "
+        "give a bool for each row."
+    )
 
 
 def _places(factors: Sequence[Factor]) -> tuple[Any, ...]:

@@ -76,7 +76,7 @@ class Factor:
     @property
     def _parts(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and condition of each part."""
-        parts = [(f"{self.name}={_text(v)}", {"is": v}) for v in self.values]
+        parts = [(f"{self.name}={value_text(v)}", {"is": v}) for v in self.values]
         if self.bounds:
             ends = pairwise((-math.inf, *self.bounds, math.inf))
             parts = [self._band(low, high) for low, high in ends]
@@ -88,10 +88,10 @@ class Factor:
         """Name and condition of the numbers from one on that lie below another."""
         start, end = {"from": text_of_double(low)}, {"below": text_of_double(high)}
         if low == -math.inf:
-            return f"{self.name}<{_text(high)}", end
+            return f"{self.name}<{value_text(high)}", end
         if high == math.inf:
-            return f"{self.name}>={_text(low)}", start
-        return f"{_text(low)}<={self.name}<{_text(high)}", start | end
+            return f"{self.name}>={value_text(low)}", start
+        return f"{value_text(low)}<={self.name}<{value_text(high)}", start | end
 
     @property
     def holds_numbers(self) -> bool:
@@ -166,7 +166,7 @@ class Factor:
         def word(value: Any) -> str:
             spellings = [str(value)]
             if not isinstance(value, str):
-                spellings += [_text(float(value)), str(float(value))]
+                spellings += [value_text(float(value)), str(float(value))]
             return next((own for own in spellings if own in known), spellings[0])
 
         return np.array([word(value) for value in values.tolist()], dtype=str)
@@ -457,7 +457,7 @@ def _wrong(value: Any, wanted: str) -> ValueError:
     return ValueError(f"`subgroups` of the rule must hold {wanted}, got {value!r:.40}.")
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A value as names show it."""
     if not isinstance(value, float):
         return str(value)
@@ -468,4 +468,4 @@ def _text(value: Any) -> str:
 def _cuts(values: NDArray[Any]) -> str:
     """Three round numbers that part the values."""
     cuts = np.unique(np.quantile(values, (0.25, 0.5, 0.75), method="nearest"))
-    return ",".join(_text(float(cut)) for cut in cuts)
+    return ",".join(value_text(float(cut)) for cut in cuts)
