@@ -329,16 +329,12 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
     model, out = tmp_path / "model", tmp_path / "out.csv"
     for factor in (1, 4):
         path, text = tmp_path / f"{factor}.parquet", tmp_path / f"{factor}.csv"
-        with (
-            parquet.ParquetWriter(path, schema) as writer,
-            pyarrow_csv.CSVWriter(text, schema) as text_writer,
-        ):
-            for number in range(4 * factor):
-                block = {name: rng.normal(size=50_000) for name in names}
-                block["y"] = rng.integers(0, 3, size=50_000).astype(np.int8)
-                writer.write_table(pa.table(block, schema=schema))
-                if number < 2 * factor:
-                    text_writer.write_table(pa.table(block, schema=schema))
+        n_rows = 200_000 * factor
+        block = {name: rng.normal(size=n_rows) for name in names}
+        block["y"] = rng.integers(0, 3, size=n_rows).astype(np.int8)
+        table = pa.table(block, schema=schema)
+        parquet.write_table(table, path, row_group_size=n_rows)
+        pyarrow_csv.write_csv(table[: n_rows // 2], text)
         commands = {
             "fit from moments": ("fit", path, "--method", "minimax", "-o", model),
             "fit from text": ("fit", text, "--method", "minimax", "-o", model),

@@ -169,12 +169,12 @@ def test_peak_memory_does_not_grow_with_the_file(tmp_path):
     schema = pa.schema([(name, pa.float64()) for name in names] + [("y", pa.int8())])
     peaks = []
     for factor in (1, 4):
-        path = tmp_path / f"{factor}.parquet"
-        with parquet.ParquetWriter(path, schema) as writer:
-            for _ in range(10 * factor):
-                block = {name: rng.normal(size=50_000) for name in names}
-                block["y"] = rng.integers(0, 3, size=50_000).astype(np.int8)
-                writer.write_table(pa.table(block, schema=schema))
+        path, n_rows = tmp_path / f"{factor}.parquet", 200_000 * factor
+        block = {name: rng.normal(size=n_rows) for name in names}
+        block["y"] = rng.integers(0, 3, size=n_rows).astype(np.int8)
+        # One row group, as other writers make it of so many rows.
+        table = pa.table(block, schema=schema)
+        parquet.write_table(table, path, row_group_size=n_rows)
         run = subprocess.run(
             [sys.executable, "-c", PEAK, str(path)],
             capture_output=True, text=True, check=True,

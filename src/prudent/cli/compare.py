@@ -351,8 +351,9 @@ def _notes_on_sample(training: TrainingData, others: ClassMoments | None) -> lis
         return [f"the table does not fit into memory: {drawn} is compared on"]
     return [
         f"the table does not fit into memory: {drawn} is tested on, and fitted on by "
-        "methods that need rows; methods that learn from moments are fitted on all "
-        "rows but those they are tested on (their time leaves out that pass)"
+        "methods that need rows and by what makes a promise; plain methods that learn "
+        "from moments are fitted on all rows but those they are tested on (their time "
+        "leaves out that pass)"
     ]
 
 

@@ -32,6 +32,9 @@ PANDAS_INDEX = "__index_level_"
 MARKS = "*?["  # of a glob
 # No table has so many times the bytes of its file: such a file lies about its rows.
 MOST_PACKED = 5000
+# Bytes of a column that are read at a time. Without, they are those of a row group,
+# which may be the whole file.
+PARQUET_BUFFER = 1 << 18
 Batch = tuple[NDArray[Any], NDArray[Any] | None]
 
 
@@ -150,7 +153,9 @@ class ParquetSource:
         wanted = pa.schema([self.schema.field(name) for name in columns])
         with _readable(self.name):
             for path in self.files:
-                with parquet.ParquetFile(path, pre_buffer=False) as file:
+                with parquet.ParquetFile(
+                    path, pre_buffer=False, buffer_size=PARQUET_BUFFER
+                ) as file:
                     stored = [c for c in columns if c in file.schema_arrow.names]
                     promised = row + file.metadata.num_rows
                     for batch in file.iter_batches(step, columns=stored):
