@@ -86,8 +86,8 @@ print(f"limits of all thresholds:    false somewhere at {lies(together):.0%} of 
 # Limits that may be chosen by
 # ----------------------------
 # :func:`prudent.certify_thresholds` gives limits of missed fraud, false alarms, flagged
-# share, error and precision that hold at all thresholds at once. Solid lines are these,
-# thin ones those of single thresholds, dots are measured.
+# share, error and precision that hold at all thresholds at once. Solid lines are the
+# first three of these, thin ones those of single thresholds, dots are measured.
 
 X_desk, y_desk = transactions(2000)
 bands = certify_thresholds(model, X_desk, y_desk, positive="fraud")

@@ -43,7 +43,7 @@ for number, part in enumerate(np.array_split(np.arange(len(X)), 6)):
 # One pass
 # --------
 # :func:`prudent.io.iter_batches` reads blocks; ``reduce`` merges their moments in a
-# fixed tree, so the result does not depend on luck. Only one block is in memory.
+# fixed tree, so the result does not depend on luck. The blocks are not kept in memory.
 batches = iter_batches(folder, target="digit", batch_rows=500)
 moments = ClassMoments.reduce(ClassMoments.from_arrays(*batch) for batch in batches)
 print("rows seen:", moments.count.sum(), "in", len(moments.classes), "classes")

@@ -101,15 +101,17 @@ for line in shown.frame().to_pylist():
 
 # %%
 # Nothing went wrong: a mean of 10 % says nothing about its parts. Where errors are
-# rare, as among the young, more rows are answered than need be, and they pay for the
-# others.
+# rare, as among the young, far fewer answers are wrong than the 10 % allow, and they
+# pay for the others, of whom more are answered than would be alone.
 #
 # The promise in every subgroup
 # -----------------------------
 # Rows of the same sex, race and age band form a cell; each cell with rows enough has a
-# threshold of its own, and all of them hold at once with 95 %. So the promise holds in
-# every sex, in every race, in every age band, and over all. What is too small for that
-# is said by a warning.
+# threshold of its own, and all of them hold at once with 95 %. So at most 10 % of the
+# answers are wrong in every sex, race and age band in which any are given, and over
+# all: ``guarantees_`` names these parts. A warning names cells with too few rows for
+# any threshold; in others none proves 10 %, as here from 45 years on, and nobody is
+# answered there either.
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     parted = SelectiveClassifier(boosting, **settings, subgroups=by).fit(X, y)

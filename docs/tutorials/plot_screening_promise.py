@@ -129,7 +129,7 @@ print(f"keeping the class error costs at most {cost.bound:.2f} an image")
 # as frequent among the pulsars.
 missed = rule.guarantees_[0]
 times = missed.shift_tolerance(0.2, "likelihood_ratio")
-print(f"20 % are still not missed while no kind is {times:.1f} times as frequent")
+print(f"at most 20 % are missed as long as no kind is {times:.1f} times as frequent")
 
 # %%
 # The truth

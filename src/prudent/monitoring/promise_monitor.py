@@ -256,8 +256,9 @@ class PromiseMonitor(Watcher):
             that the promise is not about counts for none.
         subgroups : array-like of bool (n_rows,) or data frame, default=None
             For a promise about a subgroup: which rows are of it, or a data frame with a
-            column of bool for each subgroup, or of labels as in ``sex=Female``. Rows of
-            no subgroup count for no promise. None: all rows are of it.
+            column of bool for each subgroup of the model, or of labels as in
+            ``sex=Female``. Rows of no subgroup count for no promise. None: all rows are
+            of it.
 
         Returns
         -------
@@ -269,8 +270,8 @@ class PromiseMonitor(Watcher):
         ------
         ValueError
             If the shapes disagree, labels are text here and numbers there, `classes`
-            is missing, a selective error rate comes with labels, or `groups` are
-            missing, or they or `subgroups` play no part.
+            is missing, a selective error rate comes with labels, `groups` are missing,
+            `subgroups` do not tell the subgroup, or either plays no part.
         """
         counted, violated = violated_rows(self.guarantee, y_true, y_answer, classes)
         if subgroups is not None:
