@@ -31,7 +31,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import prudent
-from prudent import SelectiveClassifier
+from prudent import (
+    ConformalClassifier,
+    NeymanPearsonClassifier,
+    SelectiveClassifier,
+)
 from prudent.certification import error_boundary
 from prudent.certification.held_out import answer_scores
 from prudent.core.assumptions import Assumption
@@ -481,6 +485,50 @@ def test_answers_that_cannot_be_ranked():
     assert str(error.value) == (
         "Votes has neither predict_proba nor decision_function, so its answers cannot "
         "be ranked."
+    )
+
+
+WRAPPERS = [
+    SelectiveClassifier(error_rate=0.3, random_state=0),
+    NeymanPearsonClassifier(max_class_error={0: 0.4}, random_state=0),
+    ConformalClassifier(random_state=0),
+]
+
+
+@pytest.mark.parametrize("column", [np.s_[:, 1], np.s_[:, 1:]])
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_probabilities_of_one_class_are_refused(wrapper, column):
+    class Single(GaussianNB):
+        def predict_proba(self, X):
+            return super().predict_proba(X)[column]
+
+    two = Y < 2
+    model = clone(wrapper).set_params(estimator=Single())
+    with pytest.raises(TypeError, match=r"gives an array of shape .* for 2 classes; a"):
+        model.fit(X[two], Y[two])
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_one_column_of_decisions_does_for_two_classes(wrapper):
+    class Column(LinearDiscriminantAnalysis):
+        predict_proba = property()
+
+        def decision_function(self, X):
+            return super().decision_function(X)[:, np.newaxis]
+
+        def predict(self, X):
+            return self.classes_[(self.decision_function(X)[:, 0] > 0).astype(int)]
+
+    class Row(LinearDiscriminantAnalysis):
+        predict_proba = property()
+
+    two = Y < 2
+    by_column, by_row = (
+        clone(wrapper).set_params(estimator=model).fit(X[two], Y[two])
+        for model in (Column(), Row())
+    )
+    np.testing.assert_array_equal(
+        by_column.predict_set(X[two]), by_row.predict_set(X[two])
     )
 
 

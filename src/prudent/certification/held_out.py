@@ -24,6 +24,7 @@ from prudent.estimator_tools import (
     HeldOutEstimator,
     check_classes,
     class_decisions,
+    class_probabilities,
     decision_values,
     fit_inside,
     model_name,
@@ -264,7 +265,7 @@ def class_scores(model: Any, X: Any) -> tuple[FloatArray, Rounding]:
     plus its value.
     """
     if hasattr(model, "predict_proba"):
-        values = np.asarray(model.predict_proba(X))
+        values = class_probabilities(model, X)
         rounding = rounding_of(values, probabilities=True)
         return np.asarray(values, dtype=np.float64), rounding
     decision = class_decisions(model, X)

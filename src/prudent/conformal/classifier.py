@@ -40,6 +40,7 @@ from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     class_decisions,
+    class_probabilities,
     fit_inside,
     one_thread,
     probability_columns,
@@ -257,7 +258,7 @@ class LabelScores:
         """
         by_probability = self.kind == "probability"
         if by_probability:
-            values = np.asarray(self.estimator.predict_proba(X))
+            values = class_probabilities(self.estimator, X)
         else:
             values = class_decisions(self.estimator, X)
         tolerance = COARSE.get(values.dtype.name, ROUNDING)

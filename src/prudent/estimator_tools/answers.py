@@ -112,7 +112,21 @@ def decision_values(model: Any, X: Any) -> NDArray[Any]:
             f"{model_name(model)} has neither predict_proba nor "
             "decision_function, so its answers cannot be ranked."
         )
-    return np.asarray(model.decision_function(X))
+    decision = np.asarray(model.decision_function(X))
+    return decision[:, 0] if decision.shape[1:] == (1,) else decision
+
+
+def class_probabilities(model: Any, X: Any) -> NDArray[Any]:
+    """`predict_proba` of a model, (n, n_classes); TypeError for another shape."""
+    probabilities = np.asarray(model.predict_proba(X))
+    n_classes = len(model.classes_)
+    if probabilities.shape[1:] != (n_classes,):
+        raise TypeError(
+            f"{model_name(model)}: `predict_proba` gives an array of shape "
+            f"{probabilities.shape} for {n_classes} classes; a column for each is "
+            "needed."
+        )
+    return probabilities
 
 
 def class_decisions(model: Any, X: Any) -> NDArray[Any]:
