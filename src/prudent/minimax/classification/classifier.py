@@ -100,7 +100,7 @@ default="empirical"
         In (0, 1). Also the coverage of `predict_set` by default.
     bound : {"union", "exact"}, default="union"
         For more than two classes: add the bounds of the duels, or solve for the
-        exact one, which needs the extra ``prudent[solvers]``.
+        probability of losing any of them, which needs the extra ``prudent[solvers]``.
     laws : {"any", "unimodal"}, default="any"
         Laws that the bounds cover: any with the moments of a class, or those that are
         unimodal along the normal of each plane (their density rises to one peak and
