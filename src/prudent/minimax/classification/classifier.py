@@ -100,7 +100,8 @@ default="empirical"
         In (0, 1). Also the coverage of `predict_set` by default.
     bound : {"union", "exact"}, default="union"
         For more than two classes: add the bounds of the duels, or solve for the
-        probability of losing any of them, which needs the extra ``prudent[solvers]``.
+        probability of losing any of them, which needs the extra ``prudent[solvers]``
+        (after `fit` with an infinite `kappa_`, which promises nothing, the sum stays).
     laws : {"any", "unimodal"}, default="any"
         Laws that the bounds cover: any with the moments of a class, or those that are
         unimodal along the normal of each plane (their density rises to one peak and
