@@ -24,10 +24,10 @@ from prudent.estimator_tools import (
     HeldOutEstimator,
     check_classes,
     class_decisions,
-    class_probabilities,
     decision_values,
     fit_inside,
     model_name,
+    other_probabilities,
     refuse_dask,
 )
 from prudent.estimator_tools.subgroups import SubgroupsOption
@@ -265,7 +265,9 @@ def class_scores(model: Any, X: Any) -> tuple[FloatArray, Rounding]:
     plus its value.
     """
     if hasattr(model, "predict_proba"):
-        values = class_probabilities(model, X)
+        values = np.asarray(model.predict_proba(X))
+        if values.shape[1:] != np.shape(model.classes_):
+            raise other_probabilities(model, values)
         rounding = rounding_of(values, probabilities=True)
         return np.asarray(values, dtype=np.float64), rounding
     decision = class_decisions(model, X)

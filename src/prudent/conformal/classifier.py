@@ -40,9 +40,9 @@ from prudent.core.validation import check_label_cells, shown
 from prudent.estimator_tools import (
     HeldOutEstimator,
     class_decisions,
-    class_probabilities,
     fit_inside,
     one_thread,
+    other_probabilities,
     probability_columns,
     refuse_dask,
     remember_rows,
@@ -258,7 +258,9 @@ class LabelScores:
         """
         by_probability = self.kind == "probability"
         if by_probability:
-            values = class_probabilities(self.estimator, X)
+            values = np.asarray(self.estimator.predict_proba(X))
+            if values.shape[1:] != np.shape(self.estimator.classes_):
+                raise other_probabilities(self.estimator, values)
         else:
             values = class_decisions(self.estimator, X)
         tolerance = COARSE.get(values.dtype.name, ROUNDING)

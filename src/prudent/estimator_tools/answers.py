@@ -116,17 +116,13 @@ def decision_values(model: Any, X: Any) -> NDArray[Any]:
     return decision[:, 0] if decision.shape[1:] == (1,) else decision
 
 
-def class_probabilities(model: Any, X: Any) -> NDArray[Any]:
-    """`predict_proba` of a model, (n, n_classes); TypeError for another shape."""
-    probabilities = np.asarray(model.predict_proba(X))
-    n_classes = len(model.classes_)
-    if probabilities.shape[1:] != (n_classes,):
-        raise TypeError(
-            f"{model_name(model)}: `predict_proba` gives an array of shape "
-            f"{probabilities.shape} for {n_classes} classes; a column for each is "
-            "needed."
-        )
-    return probabilities
+def other_probabilities(model: Any, probabilities: NDArray[Any]) -> TypeError:
+    """What is wrong with probabilities that are not a column for each class."""
+    return TypeError(
+        f"{model_name(model)}: `predict_proba` gives an array of shape "
+        f"{probabilities.shape} for {len(model.classes_)} classes; a column for each "
+        "is needed."
+    )
 
 
 def class_decisions(model: Any, X: Any) -> NDArray[Any]:
