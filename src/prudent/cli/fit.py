@@ -173,9 +173,11 @@ def fit(
         detector = _fitted_detector(
             method, rate, param or [], rows, seed, confidence, average=average
         )
-        drawn, fitted_on = drawn_from(rows.training), thousands(rows.n_normal)
-        of_sample = "" if drawn is None else f" of {drawn}"
-        _say_fitted(method, f"{fitted_on} normal rows{of_sample}", rows.surveyed)
+        rows_in_words = f"{thousands(rows.n_normal)} normal rows"
+        drawn = drawn_from(rows.training)
+        if drawn is not None:
+            rows_in_words += f" of {drawn}"
+        _say_fitted(method, rows_in_words, rows.surveyed)
         save_detector(detector, normal, output, data, average=average)
         return
     if "." not in method and method not in KNOWN:

@@ -183,7 +183,7 @@ def rows_of(name: str, table: Any, n_rows: int) -> BoolArray:
             return np.logical_and.reduce([_rows_told(part, frame) for part in parts])
     inside = memberships_of(table, np.arange(n_rows))
     if name != REST and not _is_of(name, inside.names):  # no row need be of the rest
-        raise _tells_not(name, frame)
+        raise _untold(name, frame)
     return rows_named(inside, name)
 
 
@@ -216,7 +216,7 @@ def _parts_told(name: str, frame: Any) -> list[str]:
         elif parts and parts[-1] not in flags and not re.search("[<>=]", word):
             parts[-1] += f" and {word}"  # a label of these words
         else:
-            raise _tells_not(name, frame)
+            raise _untold(name, frame)
     return parts
 
 
@@ -232,11 +232,12 @@ def _rows_told(part: str, frame: Any) -> BoolArray:
     return missing | rows if label in ("", MISSING) else rows & ~missing
 
 
-def _tells_not(name: str, frame: Any) -> ValueError:
-    columns = getattr(frame, "columns", None)
-    told = f"columns {', '.join(map(str, columns))} do" if columns else "table does"
+def _untold(name: str, table: Any) -> ValueError:
+    """What to say where a table does not tell the rows of a subgroup."""
+    columns = getattr(table, "columns", None)
+    silent = f"columns {', '.join(map(str, columns))} do" if columns else "table does"
     return ValueError(
-        f"subgroups: the promise is about {shown(name)}, which the {told} not tell: "
+        f"subgroups: the promise is about {shown(name)}, which the {silent} not tell: "
         "give a bool for each row."
     )
 
