@@ -157,6 +157,18 @@ def test_comparison_states_its_sample_everywhere(
     assert {s["n_train"] for s in found["folds"] if s["method"] == "minimax"} == {1400}
 
 
+def test_a_detector_that_is_kept_names_its_sample(
+    prudent, little_memory, table, tmp_path
+):
+    little_memory()
+    outcome = prudent(
+        *("fit", table, "--target", "y", "--normal", "u", "--categorical", "drop"),
+        *("--method", "low-density", "--sample", "600", "-o", tmp_path / "model"),
+    )
+    assert outcome.code == 0
+    assert "normal rows of a random sample of 600 of 1 500 rows x" in outcome.out
+
+
 def test_detector_is_fitted_on_a_sample_and_flags_all_rows(
     prudent, little_memory, table, tmp_path
 ):
