@@ -435,8 +435,9 @@ class ConformalClassifier(ClassifierMixin, ConformalEstimator):
         Rows of each that rank.
     unseen_label_p_value_ : float
         p-value of a label without training rows (the largest over groups). At most
-        `level`: such rows count among the promised misses; else they are assumed away.
-        An average over training samples is over fits of both kinds.
+        `level`, and without `confidence`: such rows count among the promised misses.
+        Else `guarantees_` say where they are assumed away. An average over training
+        samples is over fits of both kinds.
     constant_features_ : ndarray of int
         Columns of one value; they play no part, unless a new row differs there.
     rule_ : prudent.rules.rule.Rule
