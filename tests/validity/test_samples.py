@@ -97,5 +97,5 @@ def test_comparison_on_samples_breaks_no_true_promise(promise):
         )
         verdicts.append(found.rows[0].asked.kept)
     n_broken = verdicts.count("broken")
-    assert verdicts.count("vacuous") < 10
+    assert sum(kept in ("kept", "consistent", "broken") for kept in verdicts) > 10
     assert binomtest(n_broken, 20, 0.05, alternative="greater").pvalue >= 0.001
