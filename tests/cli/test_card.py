@@ -384,6 +384,41 @@ class TestCertificatePage:
         assert again.code == 0
         assert "explorer" not in (tmp_path / "plain.html").read_text()
 
+    def test_says_what_the_new_rows_say_of_the_promise(self, prudent, files, tmp_path):
+        model, new = files
+        page = tmp_path / "certificate.html"
+        command = ("certify", new, "-m", model, "--truth", "y", "--report", page)
+        outcome = prudent(*command)
+        verdict = re.search(r"rows\): (\w+)$", outcome.out, re.MULTILINE)[1]
+        said = {
+            "kept": "Kept: the new rows prove the promise.",
+            "consistent": "Not contradicted: the new rows neither prove nor refute the "
+            "promise.",
+        }
+        assert f'<p class="{verdict}">{said[verdict]}</p>' in page.read_text()
+        # With labels exchanged nearly every answer is wrong.
+        turned = new.with_name("turned.csv")
+        text = new.read_text().replace("benign", "x").replace("malignant", "benign")
+        turned.write_text(text.replace(",x", ",malignant"))
+        outcome = prudent(*("certify", turned, *command[2:]))
+        assert outcome.out.splitlines()[-2].endswith("broken")
+        assert "Broken: the new rows refute the promise." in page.read_text()
+
+    def test_begins_at_the_threshold_of_the_model(self, prudent, files, tmp_path):
+        model, new = files
+        page = tmp_path / "certificate.html"
+        outcome = prudent(
+            *("certify", new, "-m", model, "--truth", "y", "--report", page),
+            *("--thresholds", tmp_path / "bands.json"),
+        )
+        wrong, answered = re.search(r"\((\d+) of (\d+) wrong\)", outcome.out).groups()
+        limits = json.loads((tmp_path / "bands.json").read_text())
+        text = page.read_text()
+        position = re.search(r'data-name="position">([^<]+)<', text)[1]
+        place = list(map(str, limits["threshold"])).index(position)
+        assert limits["violations"][place] == [int(wrong), int(answered)]
+        assert "Shown first is the model's own threshold" in text
+
     def test_of_answers(self, prudent, table_file, tmp_path):
         file = table_file("y,said\n" + "a,a\nb,b\n" * 40, "answers.csv")
         page = tmp_path / "answers.html"
@@ -395,6 +430,25 @@ class TestCertificatePage:
         text = page.read_text()
         assert "Of all rows, at most" in text
         assert "--predicted COLUMN" in text
+
+
+def test_new_rows_may_prove_some_promises_and_refute_others():
+    promises = [
+        Guarantee(quantity="class error rate", bound=0.1, sense="<=", scope=label)
+        for label in ("a", "b")
+    ]
+    card = promise_card(promises)
+    said = {
+        ("kept", "kept"): "Kept: the new rows prove the 2 promises.",
+        ("kept", "consistent"): "Not contradicted: the new rows prove 1 of the 2 "
+        "promises, and refute none.",
+        ("kept", "broken"): "Broken: the new rows refute the promise about class "
+        "&#x27;b&#x27;.",
+    }
+    for verdicts, sentence in said.items():
+        page = as_html(card, checked=list(zip(promises, verdicts, strict=True)))
+        assert sentence in page
+    assert "the new rows" not in as_html(card)
 
 
 def error_of_answers(n_rows, answered, wrong, bound=0.05, **fields):

@@ -159,6 +159,29 @@ def test_a_page_is_complete_without_its_script(name):
 
 
 @pytest.mark.parametrize("name", BANDS)
+def test_the_threshold_of_a_model_is_shown_first(name):
+    """The position shown has the model's own counts, wherever its threshold lies."""
+    bands = BANDS[name]
+    frame = bands.frame().to_pydict()
+    columns = ["missed", "false alarms"]
+    if bands.kind == "answers":
+        columns = ["wrong", "answered"]
+    for row in range(0, len(frame["threshold"]), 7):
+        counts = [frame[column][row] for column in columns]
+        own = bands.threshold_with(counts)
+        assert own == frame["threshold"][row]
+        limits = bands.to_dict(own)
+        assert len(limits["threshold"]) == len(bands.to_dict()["threshold"]) <= 256
+        page = explorer(limits, own, beside_card=True)
+        shown = re.search(r'data-name="position">([^<]+)<', page)[1]
+        place = list(map(str, limits["threshold"])).index(shown)
+        assert limits["violations"][place][:2] == counts
+        assert "model's own threshold" in page
+    assert bands.threshold_with((-1, 0)) is None
+    assert "no single threshold" in explorer(bands.to_dict(), None, beside_card=True)
+
+
+@pytest.mark.parametrize("name", BANDS)
 def test_no_line_ends_between_a_figure_and_its_percent_sign(name):
     page = explorer(BANDS[name].to_dict(), beside_card=True)
     without_data = re.sub(r'<script type="application/json">.*?</script>', "", page)

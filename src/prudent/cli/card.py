@@ -22,7 +22,13 @@ from prudent.cli.output import (
 )
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.assumptions import first_in_words
-from prudent.core.guarantee import ALARMS, COUNTED_AS, NOT_A_RATE, Guarantee
+from prudent.core.guarantee import (
+    ALARMS,
+    COUNTED_AS,
+    NOT_A_RATE,
+    Guarantee,
+    Verdict,
+)
 from prudent.core.strict_json import parsed
 from prudent.io.errors import thousands, typed
 from prudent.io.replacing import write_whole
@@ -110,17 +116,20 @@ def card(
 def certificate_page(
     promises: Sequence[Guarantee],
     certificate: Sequence[Guarantee],
-    bands: ThresholdBands | None,
     seen: Sequence[dict[str, Any]],
     *,
+    checked: Sequence[tuple[Guarantee, Verdict]],
+    bands: ThresholdBands | None,
+    threshold: float | None,
     data: str,
     n_rows: int,
     loaded: LoadedModel | LoadedRule | None,
 ) -> str:
     """What new rows have proved of a model, a rule or answers, as a card.
 
-    `seen` are their classes and subgroups; with `bands` an explorer of all thresholds
-    stands behind the card.
+    `seen` are their classes and subgroups, `checked` the verdicts on what was promised;
+    with `bands` an explorer of all thresholds stands behind the card, first at the
+    `threshold` of the model if it has one.
     """
     from prudent.report.card import promise_card
     from prudent.report.card_page import as_html
@@ -141,10 +150,10 @@ def certificate_page(
         recheck=_recheck(loaded, (*promises, *certificate)),
         seen=seen,
     )
-    if bands is None:
-        return as_html(page)
-    threshold = getattr(getattr(loaded, "last", None), "threshold_", None)
-    return as_html(page, explorer(bands.to_dict(), threshold, beside_card=True))
+    part = ""
+    if bands is not None:
+        part = explorer(bands.to_dict(threshold), threshold, beside_card=True)
+    return as_html(page, part, checked)
 
 
 def _known_parts(model: Any) -> list[dict[str, Any]]:

@@ -36,6 +36,7 @@ from prudent.cli.scores import (
     ScoreColumns,
     bands_of_model,
     certify_scores,
+    own_threshold,
     write_bands,
 )
 from prudent.core.guarantee import COUNTED_AS
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from prudent.core.checks import PromiseCheck
     from prudent.core.guarantee import Guarantee
     from prudent.io import TableSource
     from prudent.rules.subgroups import Memberships
@@ -225,7 +227,7 @@ def certify(
             costs=given,
             subgroups=taken.subgroups,
         )
-    bands = None
+    bands = own = None
     if thresholds is not None:
         bands = bands_of_model(
             taken.estimator,
@@ -236,22 +238,28 @@ def certify(
             groups=taken.groups,
             loaded=loaded,
         )
-        write_bands(bands, thresholds)
+        own = own_threshold(bands, taken.estimator, taken.X, taken.y, taken.groups)
+        write_bands(bands, thresholds, own)
         if not per_claim:
             jointly = max(0.0, 2 * confidence - 1)
             note(
                 f"with the limits below they hold together with confidence {jointly:g}"
             )
+    with failing_as_data(loaded):
+        # Rows of the fit hold a model to nothing.
+        checks = () if taken.seen else _checks(taken)
     if report is not None and not taken.seen:
         promises = (*taken.promises, *certificates)
         page = certificate_page(
             taken.promises,
             certificates,
-            bands,
             seen_parts(
                 *(taken.estimator, taken.X, taken.y, taken.subgroups, promises),
                 groups=taken.groups,
             ),
+            checked=[(item.guarantee, item.check.verdict) for item in checks],
+            bands=bands,
+            threshold=own,
             data=data,
             n_rows=len(taken.y),
             loaded=loaded,
@@ -265,8 +273,7 @@ def certify(
         )
     if write_json([_record(promise) for promise in certificates], json_file):
         return
-    with failing_as_data(loaded):
-        _print(certificates, taken, data, confidence, jointly=not per_claim)
+    _print(certificates, taken, checks, data, confidence, jointly=not per_claim)
 
 
 def _refuse_with_scores(given: Mapping[str, bool]) -> None:
@@ -283,6 +290,7 @@ def _refuse_with_scores(given: Mapping[str, bool]) -> None:
 def _print(
     certificates: Sequence[Guarantee],
     taken: Taken,
+    checks: Sequence[PromiseCheck],
     data: str,
     confidence: float,
     *,
@@ -302,8 +310,8 @@ def _print(
     print(f"True {held} confidence {confidence:g}, assuming")
     for assumption in certificates[0].assumed:
         print(f"- {assumption}")
-    if not taken.seen:  # rows of the fit hold a model to nothing
-        for line in _own_promises(taken):
+    if not taken.seen:
+        for line in _own_promises(taken, checks):
             print(line)
 
 
@@ -524,27 +532,35 @@ def _line(promise: Guarantee) -> str:
     return f"{limit} ({promise.evidence['wrong']:g} of {thousands(int(n))} {missed})"
 
 
-def _own_promises(taken: Taken) -> Iterator[str]:
-    """What these rows say of each promise that the model made.
+def _checks(taken: Taken) -> tuple[PromiseCheck, ...]:
+    """The promises that the model made, held against these rows.
 
     Verdicts share one level by Holm's procedure: bounds were fixed before these rows.
+    Promises about single rows are not held against rows that belong together.
     """
-    from prudent.cli.watching import named
-    from prudent.core.checks import LEVEL, check_promises
+    from prudent.core.checks import check_promises
     from prudent.estimator_tools import held_against
 
     promises = taken.promises
     if taken.groups is not None:
         promises = tuple(g for g in promises if g.unit == "group")
+    held = held_against(taken.estimator, promises, taken.X, taken.y, taken.groups)
+    # Of what is promised to be frequent the rows without it break the promise.
+    broken = [(g, n - count if g.counts_frequent else count, n) for g, count, n in held]
+    return check_promises([broken])
+
+
+def _own_promises(taken: Taken, checks: Sequence[PromiseCheck]) -> Iterator[str]:
+    """What these rows say of each promise that the model made."""
+    from prudent.cli.watching import named
+    from prudent.core.checks import LEVEL
+
+    if taken.groups is not None:
         for single in (g for g in taken.promises if g.unit != "group"):
             yield (
                 f"Promised: {named(single)}, of single rows: not held against rows "
                 "that belong together."
             )
-    held = held_against(taken.estimator, promises, taken.X, taken.y, taken.groups)
-    # Of what is promised to be frequent the rows without it break the promise.
-    broken = [(g, n - count if g.counts_frequent else count, n) for g, count, n in held]
-    checks = check_promises([broken])
     for item in checks:
         low, high = item.check.interval
         yield (

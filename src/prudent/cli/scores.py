@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from prudent import ThresholdBands
     from prudent.cli.models import LoadedModel
     from prudent.cli.rules import LoadedRule
+    from prudent.core.guarantee import Quantity
     from prudent.core.types import BoolArray, FloatArray
     from prudent.io.table import Table
 
@@ -270,6 +271,43 @@ def bands_of_model(
         )
 
 
+def own_threshold(
+    bands: ThresholdBands,
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    groups: NDArray[Any] | None,
+) -> float | None:
+    """The threshold at which the rows that certify are answered as the model does.
+
+    None where none does: a model may have several, or scores of another kind.
+    """
+    from prudent import Guarantee
+    from prudent.estimator_tools import held_against
+
+    def counted(quantity: Quantity, scope: Any = None) -> tuple[int, int]:
+        promise = Guarantee(
+            quantity=quantity,
+            scope=scope,
+            bound=0,
+            sense="<=",
+            unit="row" if groups is None else "group",
+        )
+        held = held_against(estimator, [promise], X, y, groups)
+        return next(((count, n) for _, count, n in held), (0, 0))
+
+    if bands.kind == "answers":
+        return bands.threshold_with(counted("selective error rate"))
+    if bands.detects:
+        missed, _ = counted("miss rate")
+        false_alarms, _ = counted("false alarm rate")
+    else:
+        missed, n_positive = counted("class error rate", bands.positive)
+        flagged, _ = counted("flagged share", bands.positive)
+        false_alarms = flagged - (n_positive - missed)
+    return bands.threshold_with((missed, false_alarms))
+
+
 def _check_positive(positive: str, classes: Collection[str]) -> None:
     """Refuse a class of alarms that is none of the classes."""
     if positive not in classes:
@@ -278,14 +316,17 @@ def _check_positive(positive: str, classes: Collection[str]) -> None:
         )
 
 
-def write_bands(bands: ThresholdBands, path: Path) -> None:
-    """Write limits at all thresholds, as .csv, else as JSON for an explorer."""
+def write_bands(bands: ThresholdBands, path: Path, own: float | None = None) -> None:
+    """Write limits at all thresholds, as .csv, else as JSON for an explorer.
+
+    The threshold `own` of a model is among those in JSON.
+    """
     if path.suffix == ".csv":
         frame = bands.frame()
         write_rows(
             frame.column_names, zip(*frame.to_pydict().values(), strict=True), path
         )
     else:
-        text = json.dumps(bands.to_dict(), separators=(",", ":"), allow_nan=False)
+        text = json.dumps(bands.to_dict(own), separators=(",", ":"), allow_nan=False)
         write_whole(path, text + "\n")
     note(f"limits at all thresholds of {bands.kind}, all at once: {path}")

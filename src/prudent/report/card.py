@@ -376,7 +376,7 @@ def _line(promise: Guarantee, status: str) -> dict[str, Any]:
     """A line of the table: about whom, how many of how many rows, and the limit."""
     rows, counted = _counts(promise)
     return _table_line(
-        about=_about(promise),
+        about=about_whom(promise),
         quantity=promise.quantity,
         counted=counted,
         rows=rows,
@@ -410,7 +410,7 @@ def _counts(promise: Guarantee) -> tuple[int | None, int | None]:
     return int(rows), int(counted)
 
 
-def _about(promise: Guarantee) -> str:
+def about_whom(promise: Guarantee) -> str:
     """Whom a promise is about: a class, a subgroup, both, or all or ordinary rows."""
     by_class = promise.scope is not None and promise.quantity not in OF_FLAGGED
     about = [class_named(promise.scope)] if by_class else []
@@ -424,7 +424,7 @@ def _not_promised(
 ) -> list[dict[str, Any]]:
     """A line for each class and subgroup that no promise is about."""
     rates = [g for g in promises if g.quantity not in (*COUNTED_AS, *NOT_A_RATE)]
-    known = {_about(g) for g in promises}
+    known = {about_whom(g) for g in promises}
     if not rates:
         return []
     main = rates[0]

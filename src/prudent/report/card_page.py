@@ -11,8 +11,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from prudent.io.errors import counted, cut, thousands, unbroken
-from prudent.report.card import HEADINGS, in_hundred, rounded_up
+from prudent.core.checks import LEVEL
+from prudent.core.guarantee import Guarantee, Verdict
+from prudent.core.validation import quoted
+from prudent.io.errors import counted, cut, percent, thousands, unbroken
+from prudent.report.card import HEADINGS, about_whom, in_hundred, rounded_up
 from prudent.report.page import rendered
 
 #: Names of columns, or labels, that are printed; the others are counted.
@@ -66,10 +69,15 @@ def as_markdown(card: Mapping[str, Any]) -> str:
     return "\n".join([*parts, f"*{card['foot']}*", ""])
 
 
-def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
+def as_html(
+    card: Mapping[str, Any],
+    explorer: str = "",
+    checked: Sequence[tuple[Guarantee, Verdict]] = (),
+) -> str:
     """The card as a page of its own, which takes as few sheets as its content needs.
 
-    An `explorer` of thresholds may stand behind it, on a sheet of its own.
+    An `explorer` of thresholds may stand behind it, on a sheet of its own, and beneath
+    the promise what new rows say of it: the verdicts of promises that were `checked`.
     """
     return rendered(
         "card.html",
@@ -81,6 +89,8 @@ def as_html(card: Mapping[str, Any], explorer: str = "") -> str:
         blanks=_blanks(card["recheck"]) if card["recheck"] else "",
         heads=TABLE_HEAD,
         rows=_table(card),
+        new_rows=_said_by_new_rows(checked) if checked else None,
+        level=percent(LEVEL, None),
         explorer=Markup(explorer),
         foot=card["foot"],
     )
@@ -108,6 +118,27 @@ def _promise(card: Mapping[str, Any]) -> list[str]:
     return [*([warning] if is_broken else []), *card["promise"]]
 
 
+def _said_by_new_rows(
+    checked: Sequence[tuple[Guarantee, Verdict]],
+) -> tuple[Verdict, str]:
+    """The worst verdict on what is promised, and what it says."""
+    verdicts = [verdict for _, verdict in checked]
+    many = len(verdicts) > 1
+    promises = f"the {thousands(len(verdicts))} promises" if many else "the promise"
+    if "broken" in verdicts:
+        broken = [about_whom(g) for g, verdict in checked if verdict == "broken"]
+        whose = f" about {_few(broken)}" if many else ""
+        return "broken", f"Broken: the new rows refute the promise{whose}."
+    if set(verdicts) == {"kept"}:
+        return "kept", f"Kept: the new rows prove {promises}."
+    if "kept" in verdicts:
+        n_kept = thousands(verdicts.count("kept"))
+        neither = f"prove {n_kept} of {promises}, and refute none"
+    else:
+        neither = f"neither prove nor refute {promises}"
+    return "consistent", f"Not contradicted: the new rows {neither}."
+
+
 def _for_whom(card: Mapping[str, Any]) -> list[str]:
     known = dict(card["for_whom"])
     sentences = ["A row is one case: a line of the table."]
@@ -120,7 +151,11 @@ def _for_whom(card: Mapping[str, Any]) -> list[str]:
     }
     for name, text in known.items():
         if text:
-            few = _few(text.split(", ")) if name in ("labels", "columns") else text
+            few = text
+            if name == "labels":
+                few = _few([quoted(label) for label in text.split(", ")])
+            elif name == "columns":
+                few = _few(text.split(", "))
             sentences.append(says[name].format(few))
     return sentences
 

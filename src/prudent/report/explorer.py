@@ -115,9 +115,10 @@ def explorer(
     bands : mapping
         Of `ThresholdBands.to_dict`.
     threshold : float, default=None
-        The position shown first, and without the script alone; None: the middle.
+        That of a model, which `to_dict` has included, shown first, and without the
+        script alone; None: the middle.
     beside_card : bool, default=False
-        Whether other promises of the same confidence stand on the page.
+        Whether a model, and other promises of the same confidence, stand on the page.
 
     Returns
     -------
@@ -127,12 +128,16 @@ def explorer(
     at = [float(value) for value in bands["threshold"]]
     place = len(at) // 2
     if threshold is not None:
-        above = sum(value < threshold for value in at)
-        level = sum(value <= threshold for value in at)
-        # The nearest position that raises no more alarms, or gives no fewer answers.
-        place = min(above, len(at) - 1) if bands["kind"] == "alarms" else level - 1
-        place = max(place, 0)
+        # Positions are short numbers, for alarms at most the exact ones, for answers at
+        # least.
+        if bands["kind"] == "alarms":
+            place = max(sum(value <= threshold for value in at) - 1, 0)
+        else:
+            place = min(sum(value < threshold for value in at), len(at) - 1)
     kind, confidence = str(bands["kind"]), float(bands["confidence"])
+    own = "none" if beside_card else ""
+    if threshold is not None:
+        own = "shown"
     positive = f"'{bands['positive']}'"
     limits, seen = limits_at(bands, place), seen_at(bands, place)
     lines = [
@@ -152,6 +157,7 @@ def explorer(
         alarms=kind == "alarms",
         confidence=percent(confidence, None),
         together=percent(max(0.0, 2 * confidence - 1), None) if beside_card else "",
+        own=own,
         position=str(bands["threshold"][place]),
         last=len(at) - 1,
         place=place,

@@ -458,8 +458,31 @@ class ThresholdBands:
         limits = {f"{name} limit": limit for name, limit in self.limits(at).items()}
         return pa.table({"threshold": at, **self._counts(at), **limits})
 
-    def to_dict(self) -> dict[str, Any]:
-        """What an explorer reads: at most 256 positions, limits rounded outward.
+    def threshold_with(self, violations: Sequence[int]) -> float | None:
+        """The threshold at which the rows were counted so, None where there is none.
+
+        Parameters
+        ----------
+        violations : sequence of two int
+            For alarms missed rows and false alarms; for answers wrong and answered
+            ones, as in `to_dict`.
+        """
+        at = self.thresholds
+        counts = self._counts(at)
+        names = ["missed", "false alarms"]
+        if self.kind == "answers":
+            names = ["wrong", "answered"]
+        columns = np.column_stack([counts[name] for name in names])
+        alike = (columns == violations).all(axis=1)
+        return float(at[alike][0]) if alike.any() else None
+
+    def to_dict(self, including: float | None = None) -> dict[str, Any]:
+        """What an explorer reads: some positions, limits rounded outward.
+
+        Parameters
+        ----------
+        including : float, default=None
+            One of `thresholds` that is to be among the at most 256 that are chosen.
 
         Returns
         -------
@@ -474,6 +497,9 @@ class ThresholdBands:
         """
         at = self.thresholds
         chosen = _positions(len(at))
+        if including is not None:
+            place = int(np.searchsorted(at, including))
+            chosen[np.abs(chosen - place).argmin()] = place
         counts, limits = self._counts(at[chosen]), self.limits(at[chosen])
         n, n_marked = len(self.scores), int(self.marked.sum())
         rows, share = [n_marked, n - n_marked, n], None
