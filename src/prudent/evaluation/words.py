@@ -116,7 +116,7 @@ def verdict(findings: Findings) -> tuple[str, ...]:
             for row in findings.ran
             if row.notes
         ]
-    sentences.append(queues(findings))
+    sentences += [_in_some_folds(findings), queues(findings)]
     sentences += _own_promises(findings)
     sentences += advice(findings)
     return tuple(sentence for sentence in sentences if sentence)
@@ -370,6 +370,30 @@ def _instead(findings: Findings, start: str) -> str:
     return f"{start}: {nearest.promise} ({does})."
 
 
+def _in_some_folds(findings: Findings) -> str:
+    """Methods that decide rows in some folds and none in others, "" where none does.
+
+    Their share of rows in the table is a mean of folds that differ that much.
+    """
+    curve = findings.frontier
+    if curve is None or curve.asked not in curve.levels:
+        return ""
+    asked = curve.levels.index(curve.asked)
+    n_folds = findings.settings.n_folds * findings.settings.n_repeats
+    listed = [
+        f"{name} ({n_folds - round(shares[asked] * n_folds)} of {n_folds})"
+        for name, shares in curve.in_folds.items()
+        if 0 < shares[asked] < 1
+    ]
+    if not listed:
+        return ""
+    decided = "decided" if curve.kind == "coverage" else "answered"
+    return (
+        f"In some folds no row is {decided} by {_listed(listed)}; a new fit may leave "
+        "all rows open, too."
+    )
+
+
 def _costs(findings: Findings) -> str:
     """What limits on the errors of classes cost, "" of other promises."""
     costly = costs(findings)
@@ -396,7 +420,7 @@ def _least_errors(findings: Findings) -> str:
         least, method = min(worst, key=lambda pair: pair[0].rate)
         sentences.append(
             f"Least error of the worst class: {method} {least.rate:.3f} "
-            f"{label_of(least.label, LONGEST_VALUE)}."
+            f"{label_of(least.label)}."
         )
     return " ".join(sentences)
 
@@ -616,7 +640,7 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def label_of(label: object, longest: int) -> str:
+def label_of(label: object, longest: int = LONGEST_VALUE) -> str:
     """A label in a cell: quoted where it could be taken for a figure.
 
     Examples

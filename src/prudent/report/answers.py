@@ -87,7 +87,7 @@ def _verdict(findings: Findings) -> tuple[str, str, list[str]]:
         return "No result", "bad", [first]
     if findings.settings.promise == "none":
         return "No promise asked for", "plain", [first]
-    asked = f"Promised: {words.asked_for(findings)}."
+    asked = words.asked_for(findings)
     used = words.recommended(findings)
     if used is None or used.asked is None:
         everyone = [row.asked.kept for row in findings.ran if row.asked is not None]
@@ -96,9 +96,9 @@ def _verdict(findings: Findings) -> tuple[str, str, list[str]]:
             verdict = "Broken"
         elif words.NO_BETTER in everyone:
             verdict = words.NO_BETTER.capitalize()
-        return verdict, "bad", [first, asked, *words.advice(findings)[:1]]
+        return verdict, "bad", [first, f"Asked: {asked}.", *words.advice(findings)[:1]]
     kept = used.asked.kept
-    return VERDICT_NAMES[kept], TONES.get(kept, "plain"), [first, asked]
+    return VERDICT_NAMES[kept], TONES.get(kept, "plain"), [first, f"Promised: {asked}."]
 
 
 def of_detection(

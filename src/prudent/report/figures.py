@@ -17,6 +17,7 @@ from prudent.core.checks import PromiseCheck
 from prudent.evaluation.frame import false_alarms as measured_alarms
 from prudent.evaluation.frame import shift_errors
 from prudent.evaluation.records import Findings
+from prudent.evaluation.words import label_of
 from prudent.io.errors import cut
 from prudent.plots import CostCurveDisplay, FalseAlarmDisplay, SubgroupDisplay
 from prudent.plots.display import COLOURS, legend_beside, look_of_method
@@ -94,8 +95,11 @@ def promises(findings: Findings) -> Figure:
 
 
 def _named(method: str, item: PromiseCheck) -> str:
-    parts = [method, item.guarantee.scope, item.guarantee.subgroup]
-    return " · ".join(cut(part, LONGEST_LABEL) for part in parts if part is not None)
+    scope, subgroup = item.guarantee.scope, item.guarantee.subgroup
+    parts = [cut(method, LONGEST_LABEL)]
+    parts += [] if scope is None else [label_of(scope, LONGEST_LABEL)]
+    parts += [] if subgroup is None else [cut(subgroup, LONGEST_LABEL)]
+    return " · ".join(parts)
 
 
 def subgroups(findings: Findings) -> Figure:

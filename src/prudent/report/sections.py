@@ -257,15 +257,15 @@ def _first_classes(
 ) -> tuple[list[str], list[tuple[str, ...]], str]:
     """Headings and figures of as many classes as a page has room for, and a note."""
     classes = findings.data.classes
-    labels = [cut(label) for label in classes[:MOST_CLASSES]]
+    labels = [words.label_of(label) for label in classes[:MOST_CLASSES]]
     few = f" Shown are {MOST_CLASSES} classes." if len(classes) > MOST_CLASSES else ""
     return labels, [line[: MOST_CLASSES + 1] for line in lines], few
 
 
 RANGES = (
-    "Seen here, not promised. Ranges of each column were searched for the one with "
-    "which most more rows are handed over; shown are those that an exact test, "
-    "corrected for all that were looked at, does not put down to chance (5 %)."
+    "Seen here, not promised. In each column the range was sought that stands out most; "
+    "shown are those whose rows an exact test, corrected for all that were looked at, "
+    "does not put down to chance (5 %)."
 )
 
 
@@ -306,7 +306,7 @@ def _examples(findings: Findings, examples: Mapping[str, Sequence[Any]]) -> Tabl
     telling = [values.column for values in row.ranges]
     names = sorted(examples, key=lambda name: name not in telling)
     chosen = [map(_short, examples[name]) for name in names[:MOST_COLUMNS]]
-    labels = [cut(label) for _, label in row.examples]
+    labels = [words.label_of(label) for _, label in row.examples]
     lines = [*zip(labels, *chosen, strict=True)]
     columns = "class", *map(cut, names[:MOST_COLUMNS])
     more = len(names) - MOST_COLUMNS
@@ -392,7 +392,7 @@ def _data(findings: Findings) -> Section:
     data = findings.data
     share = np.array(data.class_counts) / data.n_rows
     rows = [
-        (cut(label), str(count), f"{100 * part:.1f} %")
+        (words.label_of(label), str(count), f"{100 * part:.1f} %")
         for label, count, part in zip(
             data.classes, data.class_counts, share.tolist(), strict=True
         )
@@ -535,8 +535,10 @@ def _promises(findings: Findings) -> Section:
     sentences = [
         "Each line is a promise: the dot is what happened to rows that the method had "
         "not seen, with its exact interval, the tick the bound (mean of the folds). "
-        "Broken promises are red crosses. The table below has those asked for first, "
-        "then those that methods make by themselves.",
+        "Broken promises are red crosses. The table has those asked for first, then "
+        "those that methods make by themselves. An interval is one of its own; verdicts "
+        "share one level with all others, so that an interval within the bound may be "
+        "no proof of it.",
         *(f"{', '.join(methods)}: {basis}" for basis, methods in bases.items()),
     ]
     columns = ("method", "quantity", "class", "promised", "measured")
@@ -643,7 +645,7 @@ def _sets(findings: Findings) -> Section:
             )
         )
         per_class += [
-            (row.method, cut(label), f"{covered:.3f}", f"{size:.3f}")
+            (row.method, words.label_of(label), f"{covered:.3f}", f"{size:.3f}")
             for label, covered, size in zip(
                 findings.data.classes,
                 shown.class_coverage,
@@ -733,7 +735,10 @@ def _confusion(findings: Findings) -> Section:
 
 def _confusion_table(findings: Findings) -> Table:
     """All counts of few classes; of many, the confusions that happened most."""
-    rows, labels = findings.ran, [cut(label) for label in findings.data.classes]
+    rows, labels = (
+        findings.ran,
+        [words.label_of(label) for label in findings.data.classes],
+    )
     if len(labels) <= MOST_CLASSES:
         cells = [
             (row.method, label, *(f"{count:g}" for count in counts))
