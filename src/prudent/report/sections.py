@@ -263,9 +263,9 @@ def _first_classes(
 
 
 RANGES = (
-    "Seen here, not promised. In each column the range was sought that stands out most; "
-    "shown are those whose rows an exact test, corrected for all that were looked at, "
-    "does not put down to chance (5 %)."
+    "Seen here, not promised. In each column the range was sought that stands out "
+    "most; shown are those whose rows an exact test, corrected for all that were "
+    "looked at, does not put down to chance (5 %)."
 )
 
 
@@ -536,9 +536,9 @@ def _promises(findings: Findings) -> Section:
         "Each line is a promise: the dot is what happened to rows that the method had "
         "not seen, with its exact interval, the tick the bound (mean of the folds). "
         "Broken promises are red crosses. The table has those asked for first, then "
-        "those that methods make by themselves. An interval is one of its own; verdicts "
-        "share one level with all others, so that an interval within the bound may be "
-        "no proof of it.",
+        "those that methods make by themselves. Each interval is one of its own; all "
+        "verdicts share one level, so that an interval within the bound may be no "
+        "proof of it.",
         *(f"{', '.join(methods)}: {basis}" for basis, methods in bases.items()),
     ]
     columns = ("method", "quantity", "class", "promised", "measured")
