@@ -28,7 +28,8 @@ BESIDE = """<!DOCTYPE html>
 body { margin: 0; display: flex; gap: 16px; background: white; }
 div { overflow: hidden; border: 1px solid #bbb; border-radius: 6px; height: 582px; }
 iframe { border: 0; height: 624px; width: 700px; }
-div + div iframe { width: 560px; height: 490px; padding-top: 12px; }
+/* No taller than the explorer, so that nothing stands above its heading. */
+div + div iframe { width: 560px; height: 500px; padding-top: 12px; }
 </style>
 <div><iframe src="report.html"></iframe></div>
 <div><iframe src="certificate.html#explorer"></iframe></div>

@@ -73,13 +73,14 @@ def _with_few_names(data: dict[str, Any]) -> dict[str, Any]:
 
 
 VERDICTS = (
-    "Broken: the rows refute the promise; kept: they prove it; consistent: neither, "
-    "which is what a tight promise looks like; all verdicts of the table share one "
-    "level (Holm, 5 %). No better than always the most frequent class: that could "
-    "promise as much (of a promise in every class: as much on average over the "
-    "classes). Share not proved: of the rows held out too few are answered, or "
-    "too many flagged, to promise the share asked for. Methods are sorted by {order}, "
-    "and told apart by an exact paired test on rows, corrected over methods."
+    "Broken: the rows refute the promise; kept: they prove it; consistent (not "
+    "contradicted): neither, which is what a tight promise looks like; all verdicts of "
+    "the table share one level (Holm, 5 %). No better than always the most frequent "
+    "class: that could promise as much (of a promise in every class: as much on "
+    "average over the classes). Share not proved: of the rows held out too few are "
+    "answered, or too many flagged, to promise the share asked for. Methods are sorted "
+    "by {order}, and told apart by an exact paired test on rows, corrected over "
+    "methods."
 )
 # What methods are sorted by, by what was asked for.
 ORDER = "rows decided rightly less rows decided wrongly"
@@ -140,8 +141,10 @@ def _answer(findings: Findings) -> Section:
         for row in findings.rows
     ]
     folds = "folds forward in time" if findings.data.order else "stratified folds"
+    # Of verdicts the note says more.
+    about = [line for line in key(findings) if line != words.CONSISTENT]
     note = (
-        f"{' '.join(key(findings))} All figures are out of fold: {settings.n_folds} "
+        f"{' '.join(about)} All figures are out of fold: {settings.n_folds} "
         f"{folds}{repeats}, seed {settings.random_state}. "
         + VERDICTS.format(order=ORDERS.get(style(findings), ORDER))
     )
