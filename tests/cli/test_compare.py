@@ -324,6 +324,20 @@ def test_where_a_promise_is_out_of_reach_the_next_command_makes_the_nearest(
     assert load("model.prudent").guarantees_
 
 
+def test_too_few_rows_are_not_sent_to_a_promise_that_says_nothing(prudent, tmp_path):
+    """Always answering "a" errs in a twentieth of the rows."""
+    lines = [f"{n % 17},{'b' if n % 20 == 7 else 'a'}" for n in range(100)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]))
+    outcome = prudent(
+        *("compare", tmp_path / "t.csv", "--target", "y", "--promise", "error <= 1%"),
+        *ONE_BASELINE,
+    )
+    assert outcome.code == 6
+    assert "Nothing was fitted" in outcome.err
+    for words in ("error <= 5%", "error <= 10%", "coverage"):
+        assert words not in outcome.err
+
+
 @pytest.mark.parametrize(
     ("promise", "instead"),
     [

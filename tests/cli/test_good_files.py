@@ -166,6 +166,12 @@ NOTES = {
         (),
         "no more rows than features (3) in class '0' (2 rows), '1' (2 rows)",
     ),
+    "a word for missing as a label": (
+        "a,b,y\n" + "".join(f"{i},{i % 5},{('NA', 'x')[i % 2]}\n" for i in range(30)),
+        (),
+        "note: 'NA' is taken for a class of 'y' (15 rows); where the label is not "
+        "known, empty the cell and use --missing drop-rows",
+    ),
     "rows dropped": (
         "a,b,y\n1,,0\n3,4,1\n5,1,0\n2,2,\n",
         ("--missing", "drop-rows"),

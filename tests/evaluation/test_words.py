@@ -389,6 +389,89 @@ def test_what_breaks_the_promise_is_not_said_to_answer_nothing():
     )
 
 
+def sets_curve(decided, wrong, asked=0.9):
+    line = curve("coverage", decided, asked=asked, about_rows=False)
+    return replace(
+        line,
+        levels=(0.7, 0.8, 0.85, 0.9),
+        promises=tuple(f"coverage >= {q}%" for q in (70, 80, 85, 90)),
+        wrong=wrong,
+    )
+
+
+def deciding(name, decided, wrong):
+    """Under a promise about the sets of two classes."""
+    row = answering(name, decided)
+    return replace(row, asked=replace(row.asked, wrong_when_decided=wrong))
+
+
+def test_answers_that_are_mostly_wrong_are_not_recommended():
+    line = sets_curve({"lda": (0.5, 0.4, 0.3, 0.2)}, {"lda": (0.1, 0.3, 0.6, 0.7)})
+    found = replace(findings(deciding("lda", 0.2, 0.7)), frontier=line)
+    assert recommended(found) is None
+    assert verdict(found)[0] == (
+        "On this table, with this promise, no method decides more rows rightly than "
+        "wrongly. Reachable on this table: coverage >= 80% (lda decides 40 %)."
+    )
+
+
+def test_what_decides_most_but_wrongly_is_not_named_before_what_decides_rightly():
+    line = sets_curve(
+        {"lda": (0.8, 0.7, 0.6, 0.0), "qda": (0.5, 0.4, 0.3, 0.0)},
+        {"lda": (0.5, 0.6, 0.7, None), "qda": (0.1, 0.1, 0.1, None)},
+    )
+    found = findings(answering("lda", 0.0, "nothing answered"))
+    first, *_ = verdict(replace(found, frontier=line))
+    assert "coverage >= 85% (qda decides 30 %)." in first
+
+
+def test_wrong_answers_are_held_against_the_most_frequent_class():
+    """Of two classes of 50 rows it errs in half of them."""
+    line = sets_curve({"lda": (0.2,) * 4}, {"lda": (0.4,) * 4})
+    found = replace(findings(deciding("lda", 0.2, 0.4)), frontier=line)
+    assert "That is hardly better than always answering 'b'" in verdict(found)[0]
+    data = replace(found.data, class_counts=(95, 5))
+    first, *_ = verdict(replace(found, data=data))
+    assert "That is worse than always answering 'a', which errs in 5.0 %" in first
+
+
+def test_methods_that_decide_nothing_in_some_folds_are_named():
+    line = curve(
+        "error",
+        {"lda": (0.3,) * 4, "qda": (0.2,) * 4, "majority": (0.0,) * 4},
+        in_folds={"lda": (0.8,) * 4, "qda": (1.0,) * 4, "majority": (0.0,) * 4},
+    )
+    found = replace(
+        findings(answering("lda", 0.3), promise="error <= 5%"), frontier=line
+    )
+    sentence = (
+        "In some folds no row is answered by lda (1 of 5); a new fit may leave all "
+        "rows open, too."
+    )
+    assert sentence in verdict(found)
+
+
+def test_where_every_class_is_limited_there_are_no_others():
+    line = curve("missed", {"lda": (0.0, 0.1, 0.6, 0.9)}, about_rows=False)
+    found = findings(
+        answering("lda", 0.0, "nothing answered"), promise="missed a <= 5%"
+    )
+    first, *_ = verdict(replace(found, frontier=line))
+    assert "missed a <= 20% (lda: 60 % with one answer)." in first
+
+
+def test_of_a_class_of_few_rows_no_fit_is_offered_that_may_lose_it():
+    line = curve("missed", {"lda": (0.0, 0.1, 0.6, 0.9)}, about_rows=False)
+    found = findings(
+        answering("lda", 0.0, "nothing answered"), promise="missed a <= 5%"
+    )
+    data = replace(found.data, class_counts=(91, 9))
+    first, *others = verdict(replace(found, frontier=line, data=data))
+    assert "Reachable" not in first
+    # Always answering 'a' covers 91 % of the rows: 90 % would say nothing.
+    assert "Sets of labels can be had: ask for 'coverage >= 95%'." in others
+
+
 def test_few_answers_are_said_as_they_are_with_what_answers_more():
     found = findings(answering("lda", 0.12), promise="error <= 5%")
     found = replace(found, frontier=curve("error", {"lda": (0.12, 0.3, 0.5, 0.6)}))

@@ -384,6 +384,12 @@ class NeymanPearsonClassifier(HeldOutClassifier):
                     f"class {shown(label)}."
                 )
         if len(max_class_error) == len(labels) and not in_sets:
+            if len(labels) == 1:
+                raise ValueError(
+                    f"{type(self).__name__}: of the rows outside the held-out part "
+                    f"the estimator has learned class {shown(labels[0])} alone, so no "
+                    f"class is left to take the remaining rows. {REDRAWN}"
+                )
             raise ValueError(
                 f"`max_class_error` bounds all {len(labels)} classes, so no class is "
                 "left to take the remaining rows; leave one out or set abstain=True."

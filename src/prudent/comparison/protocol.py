@@ -798,6 +798,11 @@ def _nearest(task: Task, given: float | None) -> tuple[str | None, float | None]
     assert wish is not None
     asked = wish.level
     weaker = [q for q in wish.levels if (q < asked) == wish.rises]
+    # What always answering the most frequent class keeps, too, says nothing.
+    counts = task.rows.counts
+    trivial = 1 - max(counts) / sum(counts)
+    if wish.kind == "error":
+        weaker = [q for q in weaker if q < trivial]
     texts = [
         (wish.at(level), wish.confidence)
         for level in sorted(weaker, key=lambda q: abs(q - asked))
@@ -808,7 +813,7 @@ def _nearest(task: Task, given: float | None) -> tuple[str | None, float | None]
         texts.insert(0, (alone, wish.confidence))
     if task.rows.inside is None:
         most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
-        levels = [level for level in SETS_INSTEAD if level <= most]
+        levels = [q for q in SETS_INSTEAD if q <= most and 1 - q < trivial]
         texts += [
             (f"coverage >= {100 * level:.0f}%", confidence)
             for confidence in dict.fromkeys((given, None))

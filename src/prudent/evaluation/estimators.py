@@ -12,7 +12,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from prudent.core.guarantee import Guarantee
-from prudent.estimator_tools import check_rows, check_training
+from prudent.core.validation import shown
+from prudent.estimator_tools import check_rows, check_training, model_name
 
 
 class ShrunkTowardsIdentity(BaseEstimator):
@@ -65,10 +66,20 @@ class FrequentClasses(ClassifierMixin, BaseEstimator):
         kept = np.flatnonzero((counts >= FEWEST_TO_LEARN)[codes])
         if len(kept) == 0:
             raise ValueError("no class has 2 rows, so none can be learned.")
-        self.estimator_ = clone(self.estimator).fit(
-            _safe_indexing(X, kept), labels[kept]
-        )
         self.classes_ = classes[counts >= FEWEST_TO_LEARN]
+        rows, estimator = _safe_indexing(X, kept), clone(self.estimator)
+        if len(self.classes_) > 1:
+            self.estimator_ = estimator.fit(rows, labels[kept])
+            return self
+        alone = f"class {shown(self.classes_[0])} alone has 2 rows to learn from"
+        try:
+            self.estimator_ = estimator.fit(rows, labels[kept])
+        except Exception as error:
+            raise ValueError(f"{alone}: {error}") from error
+        # Some learn it in silence, and tell of two classes later.
+        proba = getattr(self.estimator_, "predict_proba", None)
+        if proba is not None and np.shape(proba(rows[:1]))[1] != 1:
+            raise ValueError(f"{alone}, of which {model_name(estimator)} makes two.")
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

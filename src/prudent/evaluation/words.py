@@ -47,6 +47,11 @@ MOST_FOLDS, HALF_OF_FOLDS = 0.8, 0.5
 # Answers of which this many times the promised share of misses are wrong, or this share
 # of what the most frequent class errs in, are no answers to rely on.
 MANY_WRONG, HARDLY_BETTER = 2.0, 0.75
+# Coverages of sets that are named where nothing else can be had.
+COVERAGES = (0.9, 0.95, 0.98, 0.99)
+# Of two classes, the rarer needs so many rows that, of a fit that holds half of all
+# rows out, it keeps two in 99 of 100 draws.
+FEWEST_OF_CLASS = 10
 # Most limits in the line of costs.
 MOST_COSTS = 4
 
@@ -260,8 +265,9 @@ def _doubts(asked: RequestedPromise, findings: Findings) -> list[str]:
     doubts = []
     frequent, trivial = _most_frequent(findings)
     if wrong >= HARDLY_BETTER * trivial:
+        how = "worse" if wrong > trivial else "hardly better"
         doubts.append(
-            f"That is hardly better than always answering {frequent}, which errs in "
+            f"That is {how} than always answering {frequent}, which errs in "
             f"{percent(trivial, 1)} of all rows."
         )
     if wrong > MANY_WRONG * allowed:
@@ -309,6 +315,11 @@ def _none_useful(findings: Findings) -> str:
                 f"always answering {frequent} errs in {percent(error, 1)}: more rows "
                 "or other columns may help."
             )
+    elif any(is_mostly_wrong(each) for each in asked if each.kept != "broken"):
+        why = (
+            "On this table, with this promise, no method decides more rows rightly "
+            "than wrongly."
+        )
     else:
         most = max(share_helped(each) for each in asked if each.kept != "broken")
         does = "answers" if not _with_sets(findings) else "decides"
@@ -357,11 +368,14 @@ def _instead(findings: Findings, start: str) -> str:
     if nearest is None or curve is None:
         return ""
     share = percent(nearest.decided)
+    right = "of the others right" if _about_others(findings) else "with one answer"
     does = {
         "coverage": f"{nearest.method} decides {share}",
         "error": f"{nearest.method} answers {share}",
-        "missed": f"{nearest.method}: {share} of the others right",
+        "missed": f"{nearest.method}: {share} {right}",
     }[curve.kind]
+    if curve.kind == "coverage" and nearest.wrong > MANY_WRONG * nearest.allowed:
+        does += f", {percent(nearest.wrong)} of them wrongly"
     if nearest.in_folds < 1:
         does += ", and none in some folds: a fit may answer nothing"
     if nearest.decided < ENOUGH:
@@ -503,8 +517,10 @@ def _too_few(findings: Findings) -> list[str]:
     curve, sentences = findings.frontier, []
     if least is not None and len(needs) == len(asked):
         weaker = "a weaker promise"
-        if _with_sets(findings) and least.label is not None and curve is not None:
-            rate = percent(curve.asked, None).replace(" ", "")
+        of_use = _sets_of_use(findings)
+        by_class = _with_sets(findings) and least.label is not None
+        if by_class and curve is not None and of_use is not None:
+            rate = percent(max(curve.asked, of_use), None).replace(" ", "")
             weaker = f"one for all classes together (--promise 'coverage >= {rate}')"
         help_ = [
             *([] if averaged or len(findings.rows) == 1 else ["fewer methods"]),
@@ -542,7 +558,12 @@ def _before_a_choice(findings: Findings) -> list[str]:
                 "rows (prudent certify)."
             )
         elif asked and not _with_sets(findings):
-            sentences.append("Sets of labels can be had: ask for 'coverage >= 90%'.")
+            coverage = _sets_of_use(findings)
+            if coverage is not None:
+                rate = f"{100 * coverage:.0f}%"
+                sentences.append(
+                    f"Sets of labels can be had: ask for 'coverage >= {rate}'."
+                )
     elif items and choice is not None:
         # A command that is printed needs no other one.
         typed = f" To use it: prudent fit ... --method {choice.method}."
@@ -564,6 +585,12 @@ def _before_a_choice(findings: Findings) -> list[str]:
             "(prudent certify)."
         )
     return sentences
+
+
+def _sets_of_use(findings: Findings) -> float | None:
+    """A coverage of sets that says more than always naming the most frequent class."""
+    error, _ = _worst_of_most_frequent(findings.data)
+    return next((rate for rate in COVERAGES if round(1 - rate, 12) < error), None)
 
 
 def needed(needs: Needs) -> str:
@@ -691,9 +718,20 @@ def can_be_used(row: MethodRow) -> bool:
     # fitted once more.
     if 2 * asked.folds_decided < asked.n_folds and not narrows(asked):
         return False
+    if is_mostly_wrong(asked) and not narrows(asked):
+        return False
     # Few answers, more of them wrong than was asked for, are no answer to anybody.
     least = FEW if asked.is_inside else ENOUGH
     return keeps and asked.useful and (share_helped(asked) >= least or narrows(asked))
+
+
+def is_mostly_wrong(asked: RequestedPromise) -> bool:
+    """Whether rows are decided, and more of them wrongly than rightly.
+
+    Of promises about classes a row of another class that is answered wrongly is the
+    price.
+    """
+    return asked.others_error is None and asked.net < 0
 
 
 def share_helped(asked: RequestedPromise) -> float:
@@ -719,6 +757,13 @@ class Reachable(NamedTuple):
     method: str
     decided: float  # share of rows, or of those of other classes answered rightly
     in_folds: float  # share of the folds in which any row is decided
+    wrong: float  # share of the rows decided
+    allowed: float  # rate that the promise allows
+
+    @property
+    def net(self) -> float:
+        """Share of rows decided rightly less the share decided wrongly."""
+        return self.decided * (1 - 2 * self.wrong)
 
 
 def reachable(findings: Findings) -> Reachable | None:
@@ -730,6 +775,9 @@ def reachable(findings: Findings) -> Reachable | None:
     """
     curve = findings.frontier
     if curve is None or not curve.decided:
+        return None
+    counts = findings.data.class_counts
+    if curve.kind == "missed" and len(counts) == 2 and min(counts) < FEWEST_OF_CLASS:
         return None
     trivial = trivial_error(findings)
     allowed = [_allowed(curve, level) for level in curve.levels]
@@ -752,15 +800,30 @@ def reachable(findings: Findings) -> Reachable | None:
 
 
 def _best_at(curve: Frontier, places: list[int], in_folds: float) -> list[Reachable]:
-    """At each place of the curve the method that decides most, in that many folds."""
+    """At each place of the curve the method that decides most, in that many folds.
+
+    Promises about sets limit no wrong answers: there most must be right, and those that
+    are wrong are taken off.
+    """
+    of_sets = curve.kind == "coverage"
     possible = []
     for i in places:
         reachable = [
-            Reachable(curve.promises[i], name, shares[i], curve.in_folds[name][i])
+            Reachable(
+                promise=curve.promises[i],
+                method=name,
+                decided=shares[i],
+                in_folds=curve.in_folds[name][i],
+                wrong=curve.wrong[name][i] or 0.0,
+                allowed=_allowed(curve, curve.levels[i]),
+            )
             for name, shares in curve.decided.items()
         ]
         often = [promise for promise in reachable if promise.in_folds >= in_folds]
-        possible += sorted(often, key=lambda promise: -promise.decided)[:1]
+        if of_sets:
+            often = [promise for promise in often if promise.net > 0]
+        often.sort(key=lambda p: -(p.net if of_sets else p.decided))
+        possible += often[:1]
     return possible
 
 

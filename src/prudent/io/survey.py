@@ -27,6 +27,7 @@ from prudent.io.preparation import (
     refuse_missing,
 )
 from prudent.io.table import (
+    MISSING_WORDS,
     Table,
     TableSource,
     check_column,
@@ -261,6 +262,13 @@ def _concluded(
     labels: NDArray[Any] = np.array(spelled)
     if target is not None:
         labels = labels_from_words(spelled, target)
+        notes += [
+            f"{shown(word)} is taken for a class of {shown(target)} "
+            f"({counted(count, 'row')}); where the label is not known, empty the cell "
+            "and use --missing drop-rows"
+            for word, count in zip(spelled, sizes.tolist(), strict=True)
+            if word in MISSING_WORDS
+        ]
         notes += notes_on_classes(labels.tolist(), sizes.tolist(), len(kept))
     n_missing = sum(column.gaps for column in kept)
     read = [contents.column.name for contents in (kept if only is None else cells)]
