@@ -22,6 +22,9 @@ from prudent.cli.output import (
 if TYPE_CHECKING:
     from prudent.auditing import Audit
 
+# Columns that go, in this order, where the terminal is narrow.
+DISPENSABLE = ("sharpness", "claims", "mean truth", "mean bound")
+
 
 @options.grouped
 def audit(
@@ -70,7 +73,7 @@ def audit(
     if not write_json(result.to_dict(), json_file):
         print(f"{method}: {result.head}")
         if result.rows:
-            print_table(HEADS, result.lines())
+            print_table(HEADS, result.lines(), dispensable=DISPENSABLE)
         for line in result.remarks():
             print(line)
     if page.report is not None:

@@ -60,6 +60,7 @@ def describe(data: Data, *, target: Target = None, columns: Columns) -> None:
                 strict=True,
             )
         ],
+        dispensable=("distinct", "standard deviation"),
     )
     for text in (
         *surveyed.notes,
@@ -85,7 +86,8 @@ def datasets(
         heads = ["name", "rows", "features", "classes", "target", "licence", "source"]
         attributes = ["name", "n_rows", "n_features", "n_classes", *heads[4:]]
         tables = BUNDLED.values()
-        print_table(heads, [[getattr(t, a) for a in attributes] for t in tables])
+        lines = [[getattr(t, a) for a in attributes] for t in tables]
+        print_table(heads, lines, dispensable=("source",))
         return
     if name not in BUNDLED:
         raise UsageError(f"no bundled table {name!r}. There are: {', '.join(BUNDLED)}.")

@@ -416,9 +416,8 @@ def _show(
     record = _record(watch, model, data, promises, drift)
     if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")
-        print_table(
-            heads, [[f.name, *f.cells, f.shown_verdict] for f in findings_shown]
-        )
+        lines = [[f.name, *f.cells, f.shown_verdict] for f in findings_shown]
+        print_table(heads, lines, dispensable=("e-value", "rows counted"))
         for sentence in sentences:
             print(sentence)
         if json_file is not None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, Self
 
-from prudent.io.errors import aligned
+from prudent.io.errors import NO_BREAK, aligned, unbroken
 from prudent.io.replacing import replacing, write_whole
 
 # A report takes half of it at most.
@@ -132,28 +133,79 @@ def write_report(page: str, report: Path) -> None:
     note(f"report: {report}")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    dispensable: Sequence[str] = (),
+) -> None:
     """Print a table on stdout, plain columns where no width is given.
 
     A terminal has one, and so has what is piped where COLUMNS says it: cells that are
-    wider go on in the next line.
+    wider go on in the next line at a blank, for half a number is another number.
+    `dispensable` are columns that go, in this order, where that is not enough.
     """
-    lines = [[str(cell) for cell in row] for row in rows]
+    table = [[*map(str, cells)] for cells in zip(columns, *rows, strict=True)]
     if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
-        print("\n".join(aligned([columns, *lines])))
+        print("\n".join(aligned([*zip(*table, strict=True)])))
         return
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for line in lines:
-        # Text, not markup: a label such as [red] must come out as it is.
-        table.add_row(*map(Text, line))
-    Console(highlight=False).print(table)
+    width = Console().width
+    left_out: list[str] = []
+    widths = _widths(table, width)
+    for name in dispensable:
+        if _taken(widths) <= width:
+            break
+        left_out.append(name)
+        table = [column for column in table if column[0] != name]
+        widths = _widths(table, width)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    # Text, not markup: a label such as [red] must come out as it is.
+    texts = [
+        [Text(_wrapped(cell, room)) for cell in column]
+        for column, room in zip(table, widths, strict=True)
+    ]
+    for head, *_ in texts:
+        shown.add_column(head, no_wrap=True)
+    for cells in zip(*(column[1:] for column in texts), strict=True):
+        shown.add_row(*cells)
+    # What is wider still goes on in the next line of the terminal.
+    Console(highlight=False, width=max(width, _taken(widths))).print(shown)
+    if left_out:
+        text = (
+            f"Left out for want of width: {', '.join(left_out)}; a wider terminal "
+            "shows them."
+        )
+        print(_wrapped(text, width))
+
+
+def _widths(table: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Widths of columns: the widest narrowed first, none below its longest word."""
+    widths = [max(map(len, column)) for column in table]
+    least = [
+        max(len(word) for cell in column for word in unbroken(cell).split(" "))
+        for column in table
+    ]
+    while _taken(widths) > room and widths != least:
+        wide = [j for j, width in enumerate(widths) if width > least[j]]
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def _taken(widths: Sequence[int]) -> int:
+    """Room that columns take with the blanks between and beside them."""
+    return sum(widths) + 2 * len(widths)
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Lines of a text that go on at blanks alone, none of them inside a figure."""
+    lines = textwrap.wrap(
+        unbroken(text), width, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(lines).replace(NO_BREAK, " ")
 
 
 def write_rows(
