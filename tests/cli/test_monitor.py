@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -26,6 +27,11 @@ def draw(n, seed, shift=0.0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     return rng.normal(size=(n, 2)) + 3 * y[:, None] + shift, LABELS[y]
+
+
+def lines_of(X, y):
+    rows = zip(*X.T, y, strict=True)
+    return "".join(f"{a:.6f},{b:.6f},{label}\n" for a, b, label in rows)
 
 
 def named(X):
@@ -764,6 +770,31 @@ def test_report_is_one_offline_page(operator, tmp_path):
     assert "http" not in page.replace("http-equiv", "")
     assert len(page) < 150_000
     assert "Mean position" in page
+
+
+def test_the_page_tells_the_two_rows_of_an_alarm_apart(operator, prudent, tmp_path):
+    """Of all rows, and of those that are counted, which the axis of its figure shows."""
+    X, y = draw(400, 0)
+    (tmp_path / "old.csv").write_text("a,b,y\n" + lines_of(X, y))
+    fit = ("fit", "old.csv", "--target", "y", "--method", "lda", "--quiet")
+    assert prudent(*fit, "--promise", "error <= 10%", "-o", "model.prudent").code == 0
+    X, y = draw(300, 1)
+    unlabelled = np.where(np.arange(300) % 3 == 0, "", y[::-1])
+    (tmp_path / "new.csv").write_text("a,b,y\n" + lines_of(X, unlabelled))
+    outcome = operator.run("new.csv", *STATE, "--report", "out.html")
+    assert outcome.code == 7
+    (promise,) = operator.state()["promises"]
+    row, place = promise["alarm_row"], promise["monitor"]["alarm_at"]
+    page = (tmp_path / "out.html").read_text().replace("\xa0", " ")
+    assert place < row
+    assert f"Broken since row {row} of all rows: row {place} of the rows counted" in page
+    assert f'<p class="verdict">Broken since row {row}</p>' in page
+    assert re.search(r"<text[^>]*>rows counted</text>", page)
+    # One sentence on wrong alarms, that of the terminal: two levels are said at once.
+    (said,) = (line for line in outcome.out.splitlines() if "ever says" in line)
+    assert said.endswith("or that the promise is false, with at most 10 %.")
+    assert page.count(said) == 1
+    assert "ever called broken" not in page
 
 
 @pytest.fixture

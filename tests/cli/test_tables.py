@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 import pytest
 
@@ -29,6 +30,58 @@ def test_terminal_table_shows_texts_as_they_are(capsys, monkeypatch, colour):
     assert "<b>" in printed
     assert "\x1b[3" not in printed  # no colour is set, with or without NO_COLOR
     assert "─" in printed
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("detect", "iris", "--normal", "setosa", "--quiet"),
+        ("audit", "--method", "minimax", "--laws", "line,rare categories",
+         "--sizes", "20", "--budget", "2"),
+        ("game", "--demo"),
+        ("describe", "iris"),
+        ("datasets",),
+    ],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_no_word_or_number_of_a_cell_is_broken(prudent, monkeypatch, command, width):
+    def table(columns):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = prudent(*command).out.splitlines()
+        # Between the empty lines before and after it; what is left out stands below.
+        blank = [i for i, line in enumerate(lines) if not line.strip()]
+        below = " ".join(lines[blank[-1] :])
+        return lines[blank[0] + 1 : blank[-1]], below
+
+    def words(lines):
+        return Counter(" ".join(lines).replace("─", "").split())
+
+    wide, _ = table(300)
+    narrow, below = table(width)
+    assert max(map(len, narrow)) <= width
+    assert words(narrow) <= words(wide)
+    if words(narrow) != words(wide):
+        assert "Left out for want of width: " in below
+
+
+@pytest.mark.parametrize(("width", "is_shown"), [(41, True), (40, False)])
+def test_columns_go_in_the_order_of_their_use(capsys, monkeypatch, width, is_shown):
+    monkeypatch.setenv("COLUMNS", str(width))
+    heads = ["a name of three", "unneeded", "measured"]
+    rows = [["x" * 13, "1 234 567", "0.053 (0.020–0.112)"]]
+    print_table(heads, rows, dispensable=["unneeded"])
+    printed = capsys.readouterr().out
+    assert "(0.020–0.112)" in printed
+    assert ("1 234 567" in printed) == is_shown
+    left_out = "Left out for want of width: unneeded; a wider terminal shows them."
+    assert (left_out in " ".join(printed.split())) != is_shown
+
+
+def test_a_name_wider_than_the_terminal_stays_whole(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    print_table(["name", "figure"], [["x" * 40, "0.5"]])
+    assert "x" * 40 + "  0.5" in capsys.readouterr().out
 
 
 def test_table_without_rows_is_its_header(capsys, monkeypatch):

@@ -145,14 +145,15 @@ def test_a_monitor_says_first_what_has_happened(verdicts, drift, said):
     if drift is not None:
         drifted = {"verdict": drift, "alarm_row": 1062, "columns": [{}, {}]}
     data = {"promises": promises, "drift": drifted, "level": 0.05}
-    answer = of_monitor(data, ["promise"], [["a"]])
+    worth = ["If true, this monitor ever says BROKEN with probability at most 5 %."]
+    answer = of_monitor(data, ["promise"], [["a"]], worth if verdicts else [])
     assert answer.verdict == said
     about_drift = (
         "If nothing drifts, and the columns are independent of each other, it ever "
         "says drift with probability at most 5 %."
     )
     assert answer.not_promised.endswith(about_drift) == (drift is not None)
-    assert ("ever says broken" in answer.not_promised) == bool(verdicts)
+    assert ("ever says BROKEN" in answer.not_promised) == bool(verdicts)
     if verdicts == ["consistent"]:
         assert answer.sentences == [
             "Of all rows with sex=Female, 10.1 % are answered wrong (limit 10 %): not "

@@ -400,7 +400,7 @@ def _show(
     json_file: str | None,
 ) -> None:
     """Print the table, or JSON, and write the report."""
-    from prudent.cli.watching import findings, footnotes, named
+    from prudent.cli.watching import findings, named, wrong_alarms
 
     promises, drift = findings(watch, features)
     findings_shown = promises if drift is None else [*promises, drift]
@@ -412,13 +412,15 @@ def _show(
     )
     limits = f"measured ({100 * (1 - watch.level):.4g}% limits)"
     heads = ["promise", "rows counted", limits, "e-value", "verdict"]
-    sentences = footnotes(watch)
+    missing = "drift: not watched, give --reference"
+    not_watched = [missing] if watch.drift is None else []
+    worth = wrong_alarms(watch)
     record = _record(watch, model, data, promises, drift)
     if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")
         lines = [[f.name, *f.cells, f.shown_verdict] for f in findings_shown]
         print_table(heads, lines, dispensable=("e-value", "rows counted"))
-        for sentence in sentences:
+        for sentence in [*not_watched, *worth]:
             print(sentence)
         if json_file is not None:
             note(f"JSON: {json_file}")
@@ -427,18 +429,19 @@ def _show(
 
         text = monitor_page(
             f"prudent monitor: {model.name}",
-            [f"{model.name}: {watched}. {rows}.", *sentences],
+            [f"{model.name}: {watched}. {rows}.", *not_watched],
             # The verdict first, a word of its own.
             (
                 [heads[0], "verdict", "since", *heads[1:-1]],
                 [[f.name, f.verdict, f.since, *f.cells] for f in findings_shown],
             ),
             [
-                (named(promise.guarantee), promise.monitor)
+                (named(promise.guarantee), promise.monitor, promise.alarm_row)
                 for promise in watch.promises
                 if promise.monitor is not None and promise.monitor.n_
             ],
             record,
+            worth,
             print_all=page.print_all,
         )
         write_report(text, page.report)

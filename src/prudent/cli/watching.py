@@ -445,14 +445,11 @@ def _since(record: dict[str, Any]) -> str:
     return f"row {thousands(record['alarm_row'])} ({str(record['alarm_time'])[:10]})"
 
 
-def footnotes(watch: Watch) -> list[str]:
-    """What the verdicts of a monitor are worth, for under its table."""
-    sentences = (
-        [] if watch.drift is not None else ["drift: not watched, give --reference"]
-    )
+def wrong_alarms(watch: Watch) -> list[str]:
+    """What the verdicts of a monitor are worth; nothing where no promise is watched."""
     watched = [p.guarantee for p in watch.promises if p.monitor is not None]
     if not watched:
-        return sentences
+        return []
     true = "the promise is" if len(watched) == 1 else "the promises are"
     sentence = (
         f"If {true} true, this monitor ever says BROKEN with probability at most "
@@ -468,4 +465,4 @@ def footnotes(watch: Watch) -> list[str]:
             f"; that it does, or that {true} false, with at most "
             f"{percent(min(1.0, watch.level + missing), None)}"
         )
-    return [*sentences, f"{sentence}."]
+    return [f"{sentence}."]

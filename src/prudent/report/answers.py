@@ -133,9 +133,15 @@ def of_detection(
 
 
 def of_monitor(
-    data: Mapping[str, Any], columns: Sequence[str], lines: Sequence[Sequence[str]]
+    data: Mapping[str, Any],
+    columns: Sequence[str],
+    lines: Sequence[Sequence[str]],
+    worth: Sequence[str],
 ) -> Answer:
-    """Whether a promise is broken, or drift was seen, since which row."""
+    """Whether a promise is broken, or drift was seen, since which row.
+
+    `worth` says how often the verdicts are wrong.
+    """
     watched = [promise for promise in data["promises"] if promise["verdict"]]
     verdicts = {promise["verdict"] for promise in watched}
     drift = data["drift"]
@@ -160,20 +166,18 @@ def of_monitor(
         tone=tone,
         sentences=sentences or ["No labelled row was counted."],
         assumption=IN_ORDER,
-        not_promised=" ".join(_wrong_alarms(data, n_promises=len(watched))),
+        not_promised=" ".join(_not_promised(data, worth)),
         figures=csv_of(columns, lines),
     )
 
 
-def _wrong_alarms(data: Mapping[str, Any], n_promises: int) -> Iterator[str]:
+def _not_promised(data: Mapping[str, Any], worth: Sequence[str]) -> Iterator[str]:
     """What a monitor does not say, and how often it may cry wolf."""
     level = f"with probability at most {percent(data['level'], None)}"
-    if n_promises:
+    if worth:
         yield "A promise that is not contradicted is not proved."
     yield "Nothing is said of a single row."
-    if n_promises:
-        true = "the promise is" if n_promises == 1 else "all promises are"
-        yield f"If {true} true, this monitor ever says broken {level}."
+    yield from worth
     if data["drift"] is not None:
         several = len(data["drift"]["columns"]) > 1
         proved = "and the columns are independent of each other, " if several else ""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prudent.adversarial import RejectionGame
 from prudent.auditing.result import Audit, AuditRow
 from prudent.evaluation.detection import Detection
-from prudent.io.errors import cut
+from prudent.io.errors import cut, thousands
 from prudent.monitoring import PromiseMonitor
 from prudent.plots import (
     AuditDisplay,
@@ -173,15 +173,17 @@ def monitor_page(
     title: str,
     sentences: Sequence[str],
     table: tuple[Sequence[str], Sequence[Sequence[str]]],
-    promises: Sequence[tuple[str, PromiseMonitor]],
+    promises: Sequence[tuple[str, PromiseMonitor, int | None]],
     data: dict[str, Any],
+    worth: Sequence[str],
     *,
     print_all: bool = False,
 ) -> str:
     """One offline HTML document on what a monitor has seen.
 
-    Promises are those that have counted rows, by name; `data` is all of it in JSON
-    types, the columns of drift the most suspicious first.
+    Promises are those that have counted rows, by name, with the row of the alarm among
+    all rows; `data` is all of it in JSON types, the columns of drift the most
+    suspicious first; `worth` says how often the verdicts are wrong.
     """
     heads, lines = table
     parts = [
@@ -197,17 +199,29 @@ def monitor_page(
         Section(
             f"promise-{number}",
             cut(name),
-            [str(monitor), *([MONITOR_FIGURE] if number == 1 else [])],
+            [
+                str(monitor.guarantee),
+                *_since(monitor, alarm_row),
+                *([MONITOR_FIGURE] if number == 1 else []),
+            ],
             partial(_promise, monitor),
             f"Evidence against {name} and limits of the rate over "
             f"{monitor.n_} rows: {monitor.verdict}.",
         )
-        for number, (name, monitor) in enumerate(promises, 1)
+        for number, (name, monitor, alarm_row) in enumerate(promises, 1)
     ]
     if data["drift"] is not None:
         parts.append(_drift(data["drift"]["columns"], data["level"]))
-    answer = of_monitor(data, heads, lines)
+    answer = of_monitor(data, heads, lines, worth)
     return page(title, answer, parts, data, print_all=print_all)
+
+
+def _since(monitor: PromiseMonitor, alarm_row: int | None) -> list[str]:
+    """The row of an alarm by both counts: of all rows, and of those on the axis."""
+    if alarm_row is None or monitor.alarm_at_ is None:
+        return []
+    row, place = thousands(alarm_row), thousands(monitor.alarm_at_)
+    return [f"Broken since row {row} of all rows: row {place} of the rows counted."]
 
 
 def _promise(monitor: PromiseMonitor) -> Figure:
@@ -215,6 +229,7 @@ def _promise(monitor: PromiseMonitor) -> Figure:
     display = MonitorDisplay.from_monitor(monitor, ax=figure.subplots())
     for axes in display.axes_:
         axes.tick_params(labelsize=8)
+    display.axes_[-1].set_xlabel("rows counted")
     return figure
 
 
