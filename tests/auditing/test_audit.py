@@ -590,6 +590,7 @@ def test_no_law_is_known_to_have_the_probabilities_that_a_promise_assumes(assump
     settings = {"answer": always, "sizes": (20,), "budget": 2}
     found = prudent.audit(model, promise, laws="standard", **settings)
     assert found.verdict == "nothing to test"
+    assert found.why_nothing.endswith("none about a rate under these laws")
     found = prudent.audit(model, promise, laws=["line"], **settings)
     assert not found.rows
     assert {row.law for row in found.outside} == {"line"}
@@ -753,6 +754,10 @@ def test_draws_without_a_promise_count_as_kept_and_errors_are_told():
 
     found = prudent.audit(never, **LINE, budget=100)
     assert found.verdict == "nothing to test"
+    assert (
+        found.head
+        == "nothing to test: every draw ended in an error, and none in a promise"
+    )
     assert "50 draws: RuntimeError: no such thing" in str(found)
 
 
@@ -763,6 +768,7 @@ def test_a_method_that_promises_nothing_has_nothing_to_test():
         (),
         None,
     )
+    assert found.why_nothing == "it promises nothing by itself under these laws"
 
 
 # --- what is reported ---------------------------------------------------------------

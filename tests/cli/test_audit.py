@@ -115,6 +115,35 @@ def test_a_report_of_what_was_not_caught_or_not_tested(prudent, tmp_path):
     assert "<svg" not in page
 
 
+def test_page_and_terminal_call_one_thing_by_one_word(prudent, tmp_path):
+    path = tmp_path / "audit.html"
+    outcome = prudent("audit", "--method", "minimax", *SMALL, "--report", path)
+    _, heads, *_ = outcome.out.splitlines()
+    page = path.read_text(encoding="utf-8")
+    on_page = re.findall(r'<th scope="col">(.*?)</th>', page)
+    assert " ".join(on_page).replace(" verdict", "").split() == heads.split()
+
+
+def test_a_figure_of_some_lines_says_how_many_there_are(prudent, tmp_path):
+    path = tmp_path / "audit.html"
+    audited = ("audit", "--method", "minimax", "--budget", "1", "--report", path)
+
+    def page(laws):
+        prudent(*audited, "--sizes", "20,60,200", "--laws", laws)
+        return path.read_text(encoding="utf-8")
+
+    assert "Drawn are the first 30 of 36 lines" in page("line,normal,two points")
+    assert "Drawn are" not in page("line")
+
+
+def test_the_first_line_says_why_there_is_nothing_to_test(prudent, tmp_path):
+    path = tmp_path / "audit.html"
+    outcome = prudent("audit", "--method", "lda", *SMALL, "--report", path)
+    why = "it promises nothing by itself under these laws"
+    assert outcome.out == f"lda: nothing to test: {why}\n"
+    assert f"{why[1:]}.</p>" in path.read_text(encoding="utf-8")
+
+
 def test_a_report_that_cannot_be_written_is_refused_first(prudent, tmp_path):
     outcome = prudent(
         *("audit", "--method", "minimax", "--report", str(tmp_path / "no" / "a.html"))

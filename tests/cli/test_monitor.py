@@ -773,7 +773,7 @@ def test_report_is_one_offline_page(operator, tmp_path):
 
 
 def test_the_page_tells_the_two_rows_of_an_alarm_apart(operator, prudent, tmp_path):
-    """Of all rows, and of those that are counted, which the axis of its figure shows."""
+    """Of all rows, and of those counted, which the axis of its figure shows."""
     X, y = draw(400, 0)
     (tmp_path / "old.csv").write_text("a,b,y\n" + lines_of(X, y))
     fit = ("fit", "old.csv", "--target", "y", "--method", "lda", "--quiet")
@@ -787,7 +787,9 @@ def test_the_page_tells_the_two_rows_of_an_alarm_apart(operator, prudent, tmp_pa
     row, place = promise["alarm_row"], promise["monitor"]["alarm_at"]
     page = (tmp_path / "out.html").read_text().replace("\xa0", " ")
     assert place < row
-    assert f"Broken since row {row} of all rows: row {place} of the rows counted" in page
+    assert (
+        f"Broken since row {row} of all rows: row {place} of the rows counted" in page
+    )
     assert f'<p class="verdict">Broken since row {row}</p>' in page
     assert re.search(r"<text[^>]*>rows counted</text>", page)
     # One sentence on wrong alarms, that of the terminal: two levels are said at once.

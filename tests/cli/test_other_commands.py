@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 
 import pytest
 
@@ -131,6 +132,70 @@ def test_detector_report_holds_no_rows(prudent, tmp_path):
     page = report.read_text(encoding="utf-8")
     assert "Promise and measurement" in page
     assert len(page) < 100_000
+
+
+def detection_card(report):
+    page = report.read_text(encoding="utf-8").replace("\xa0", " ")
+    return page, page.split('id="card"')[1].split("<nav")[0]
+
+
+def test_detector_report_holds_the_command_that_comes_next(prudent, tmp_path):
+    report, model = tmp_path / "r.html", tmp_path / "d.prudent"
+    arguments = ("detect", "iris", "--normal", "setosa", "--report", report)
+    outcome = prudent(*arguments)
+    command = "prudent detect iris --normal setosa --model-out detector.prudent"
+    assert f"to keep it, and watch it: {command}\n" in outcome.err
+    _, card = detection_card(report)
+    assert command in re.sub("<.*?>", "", card)
+    assert prudent(*arguments, "--model-out", model).code == 0
+    _, card = detection_card(report)
+    assert f"prudent predict new.csv -m {model}" in re.sub("<.*?>", "", card)
+
+
+def test_detector_names_its_limit_in_one_precision_and_why_it_is_not_the_one_asked(
+    prudent, tmp_path
+):
+    report = tmp_path / "r.html"
+    arguments = ("detect", "iris", "--normal", "setosa", "--report", report)
+    outcome = prudent(*arguments, "--false-alarm", "0.07", "--average")
+    # Ranks of 40 training rows: 2 of 41 are 0.04878, and at most 0.049.
+    assert "false alarm rate ≤ 0.049 " in outcome.out
+    page, card = detection_card(report)
+    reason = "(limit 4.9 %, not the 7 % asked for: a cut at a rank promises k of m + 1"
+    assert reason in card
+    assert "The false alarm rate is at most 0.049, on average" in page
+    assert prudent(*arguments, "--false-alarm", "0.04878048780487805").code == 0
+    assert "(limit 4.9 %)" in detection_card(report)[1]
+
+
+@pytest.mark.parametrize(("seed", "is_broken"), [(20, True), (0, False)])
+def test_detector_whose_promise_is_broken_says_what_that_may_be(
+    prudent, tmp_path, seed, is_broken
+):
+    report = tmp_path / "r.html"
+    outcome = prudent(
+        *("detect", "wine", "--normal", "1", "--seed", seed, "--report", report),
+        *("--false-alarm", "0.1"),
+    )
+    assert outcome.code == 0
+    assert ("  broken  " in outcome.out) == is_broken
+    said = "Broken: if the promise is true, so many false alarms come by chance"
+    assert (said in outcome.out) == is_broken
+    assert (said in detection_card(report)[1]) == is_broken
+
+
+def test_title_of_a_detector_has_the_name_of_the_table_without_its_folders(
+    prudent, tmp_path
+):
+    folder = tmp_path / ("deep" * 20)
+    folder.mkdir()
+    rows = "".join(f"{i % 7},{i * i % 11}\n" for i in range(60))
+    (folder / "table.csv").write_text("a,b\n" + rows)
+    report = tmp_path / "r.html"
+    assert prudent("detect", folder / "table.csv", "--report", report).code == 0
+    assert (
+        "<h1>prudent: table.csv: conformal detector</h1>" in detection_card(report)[0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,8 @@ class Audit:
         bound, if any; a promise with confidence, or on average, may have some.
     refusals : mapping of str to int
         Errors in which draws ended, and how many did.
+    why_nothing : str
+        Why there is nothing to test; "" where there is.
     level, budget, random_state : float, int, int
         As given.
     """
@@ -143,6 +145,7 @@ class Audit:
     outside: tuple[AuditRow, ...]
     worst_case: WorstCase | None
     refusals: Mapping[str, int]
+    why_nothing: str
     level: float
     budget: int
     random_state: int
@@ -168,15 +171,18 @@ class Audit:
             "outside": [_finite(row) for row in self.outside],
             "worst_case": None if worst is None else worst.to_dict(),
             "refusals": dict(self.refusals),
+            "why_nothing": self.why_nothing,
         }
 
     def lines(self) -> list[tuple[str, ...]]:
         """Cells of the table, a line for each row."""
-        return [_cells(row) for row in self.rows]
+        return [cells_of(row) for row in self.rows]
 
     @property
     def head(self) -> str:
         """The verdict, and on what it rests."""
+        if self.verdict == "nothing to test":
+            return f"{self.verdict}: {self.why_nothing}"
         refuted = sum(row.is_refuted for row in self.rows)
         return (
             f"{self.verdict}: {len(self.rows)} rows of at most {self.budget} draws, "
@@ -193,7 +199,7 @@ class Audit:
         if self.verdict == "nothing to test":
             remarks += [f"{n} draws: {text}" for text, n in self.refusals.items()]
         if self.outside:
-            lines = [_cells(row) for row in self.outside]
+            lines = [cells_of(row) for row in self.outside]
             remarks += ["outside its assumptions", *aligned([HEADS, *lines])]
         return remarks
 
@@ -225,7 +231,8 @@ def _finite(row: AuditRow) -> dict[str, Any]:
     }
 
 
-def _cells(row: AuditRow) -> tuple[str, ...]:
+def cells_of(row: AuditRow) -> tuple[str, ...]:
+    """Cells of a row under `HEADS`."""
     stopped = " (stopped)" if row.is_stopped else ""
     return (
         *(row.law, str(row.size), row.claim, str(row.claims), str(row.broken)),

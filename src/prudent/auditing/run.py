@@ -229,6 +229,7 @@ class Cell:
     law: Law
     size: int
     n_draws: int = 0
+    n_promises: int = 0  # of all models fitted, whether they can be tested or not
     tallies: dict[Any, Tally] = field(default_factory=dict)
     refusals: Counter[str] = field(default_factory=Counter)
     # Draws of rows and of moments that ended in an error.
@@ -309,7 +310,10 @@ class Trial:
                     model.fit(X[seen])
                 else:
                     model.fit(X, y)
-                draws = list(self._held(cell.law, model, X[seen], y[seen], seed))
+                claims = self._claims(model)
+                cell.n_promises += len(claims)
+                held = self._held(claims, cell.law, model, X[seen], y[seen], seed)
+                draws = list(held)
                 yield from ((draw, from_moments) for draw in draws)
             except Exception as error:  # no promise was made, whatever went wrong
                 cell.refused[from_moments] += 1
@@ -369,7 +373,13 @@ class Trial:
         return (claims,) if isinstance(claims, Guarantee) else tuple(claims)
 
     def _held(
-        self, law: Law, model: Any, X: Any, y: NDArray[Any], seed: int
+        self,
+        claims: tuple[Guarantee, ...],
+        law: Law,
+        model: Any,
+        X: Any,
+        y: NDArray[Any],
+        seed: int,
     ) -> Iterator[Draw]:
         """The promises of one model and their truth."""
         classes = np.asarray(getattr(model, "classes_", np.unique(y)))
@@ -388,7 +398,7 @@ class Trial:
             return Answers(model, rows, self.answer, classes)
 
         alike: Counter[Any] = Counter()  # promises of this model of the same kind
-        for claim in self._claims(model):
+        for claim in claims:
             place = alike[_kind(claim)]
             alike[_kind(claim)] += 1
             if claim.quantity in NOT_A_RATE:
@@ -443,10 +453,20 @@ def _summary(trial: Trial, cells: list[Cell], level: float) -> Audit:
         outside=tuple(_row(*pair, _p_value(*pair), False) for pair in outside),
         worst_case=_worst(trial, broken or inside),
         refusals=dict(refusals.most_common()),
+        why_nothing="" if inside else _why_nothing(cells),
         level=level,
         budget=trial.budget,
         random_state=trial.random_state,
     )
+
+
+def _why_nothing(cells: list[Cell]) -> str:
+    """Why no draw of these laws can be held against a promise."""
+    if any(cell.n_promises for cell in cells):
+        return "it makes promises, but none about a rate under these laws"
+    if all(cell.refused[False] == cell.n_draws for cell in cells):
+        return "every draw ended in an error, and none in a promise"
+    return "it promises nothing by itself under these laws"
 
 
 def _p_value(cell: Cell, tally: Tally) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import deque
 from collections.abc import Iterator
@@ -35,7 +36,7 @@ from prudent.cli.output import (
     write_report,
     write_rows,
 )
-from prudent.io.errors import TableError, counted, listed, shown, thousands
+from prudent.io.errors import TableError, counted, cut, listed, shown, thousands
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +52,7 @@ FOLDS = 5
 FEWEST_ROWS = 10
 CONFIDENCE = 0.95
 FALSE_ALARM = 0.05
+LONGEST_NAME = 32  # of the table in the title of a page
 # Columns that go, in this order, where the terminal is narrow.
 DISPENSABLE = ("other rows", "normal rows", "flagged")
 
@@ -128,12 +130,14 @@ def detect(
     detector = detector_for(rows, method, false_alarm, n_fitted, certain, seed)
     with failing_as_data():
         frame, inside = rows.training.frame, rows.inside
-        detection = run(detector, frame, inside, cv=FOLDS, random_state=seed)
+        detection = _rounded(run(detector, frame, inside, cv=FOLDS, random_state=seed))
         n_flagged = _score_all(rows.surveyed, detection, output)
-    title = f"{data}: {method} detector"
     heads, line = _summary(detection, n_flagged)
     drawn = drawn_from(rows.training)
-    print(f"{title}, {FOLDS} folds, seed {seed}; false alarms are out of fold")
+    print(
+        f"{data}: {method} detector, {FOLDS} folds, seed {seed}; "
+        "false alarms are out of fold"
+    )
     if drawn is not None:
         print(f"fitted and measured on {drawn}; flagged are all rows")
     if model_out is not None and certain is not None and confidence is None:
@@ -143,16 +147,18 @@ def detect(
             "detected than with a promise on average (--average)."
         )
     print_table(heads, [line], dispensable=DISPENSABLE)
-    spread = _spread(detection)
-    for sentence in spread:
+    spread, advice = _spread(detection), _if_broken(detection)
+    for sentence in [*spread, *advice]:
         print(sentence)
     if model_out is None:
         given = options.typed(
             context, {"data", "output", "report", "print_all", "quiet"}
         )
-        kept = shlex.join(["prudent", "detect", data, *given])
-        note(f"to keep it, and watch it: {kept} --model-out detector.prudent")
+        kept = ["prudent", "detect", data, *given, "--model-out", "detector.prudent"]
+        command = shlex.join(kept)
+        note(f"to keep it, and watch it: {command}")
     else:
+        command = shlex.join(["prudent", "predict", "new.csv", "-m", str(model_out)])
         save_detector(detection.detector, normal, model_out, data, average=average)
     if output is not None:
         note(f"scores of {thousands(rows.surveyed.n_rows)} rows in {output}")
@@ -161,7 +167,14 @@ def detect(
 
         notes = [] if drawn is None else [f"Fitted and measured on {drawn}."]
         text = detection_page(
-            title, detection, heads, line, [*notes, *spread], print_all=page.print_all
+            f"{cut(Path(data).name, LONGEST_NAME)}: {method} detector",
+            detection,
+            (heads, line),
+            [*notes, *spread],
+            asked=false_alarm,
+            advice=advice,
+            command=command,
+            print_all=page.print_all,
         )
         write_report(text, page.report)
 
@@ -339,11 +352,42 @@ def _spread(detection: Detection) -> list[str]:
     ]
 
 
+def _if_broken(detection: Detection) -> list[str]:
+    """What a rate beyond its limit may be, and what to do."""
+    if all(checked.check.verdict != "broken" for checked in detection.promises):
+        return []
+    return [
+        "Broken: if the promise is true, so many false alarms come by chance in at "
+        "most about 5 of 100 cases; else what it assumes does not hold. Count the "
+        "alarms on ordinary rows that the detector has not seen before you use it, or "
+        "ask for a larger --false-alarm."
+    ]
+
+
+def _rounded(detection: Detection) -> Detection:
+    """The same with bounds as they are shown, rounded up: what is said stays true."""
+    promises = []
+    for checked in detection.promises:
+        bound = checked.guarantee.bound
+        scale = 10 ** _decimals(bound)
+        # Less an error of rounding, which is no reason to go a step up.
+        upper = min(1.0, math.ceil(round(bound * scale, 6)) / scale)
+        promise = replace(checked.guarantee, bound=upper)
+        promises.append(replace(checked, guarantee=promise))
+    return replace(detection, promises=tuple(promises))
+
+
+def _decimals(rate: float) -> int:
+    """Decimals of a rate: three, and two digits of one that is small."""
+    return 3 if rate == 0 else max(3, 1 - math.floor(math.log10(rate)))
+
+
 def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]]:
     """One line: the promise, what was measured, and what was found."""
     promise, measured, kept = "none", "–", "–"
     for checked in detection.promises:
-        promise = f"{checked.guarantee.quantity} ≤ {checked.guarantee.bound:.3f}"
+        bound = checked.guarantee.bound
+        promise = f"{checked.guarantee.quantity} ≤ {bound:.{_decimals(bound)}f}"
         low, high = checked.check.interval
         measured = f"{checked.check.measured:.3f} ({low:.3f}–{high:.3f})"
         kept = checked.check.verdict

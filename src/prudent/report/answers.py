@@ -102,12 +102,22 @@ def _verdict(findings: Findings) -> tuple[str, str, list[str]]:
 
 
 def of_detection(
-    detection: Detection, columns: Sequence[str], line: Sequence[str]
+    detection: Detection,
+    columns: Sequence[str],
+    line: Sequence[str],
+    asked: float,
+    advice: Sequence[str],
+    command: str,
 ) -> Answer:
-    """How the promised rate of false alarms fared."""
+    """How the promised rate of false alarms fared, beside the one asked for."""
     kept, sentences = None, []
     for checked in detection.promises[:1]:
         kept, limit = checked.check.verdict, percent(checked.guarantee.bound, None)
+        if checked.guarantee.bound < asked:
+            limit += (
+                f", not the {percent(asked, None)} asked for: a cut at a rank promises "
+                "k of m + 1 rows"
+            )
         measured = percent(checked.check.measured, 1)
         sentences.append(
             f"Of the ordinary rows, {measured} raise a false alarm (limit {limit})."
@@ -124,10 +134,11 @@ def of_detection(
     return Answer(
         verdict="No promise" if kept is None else VERDICT_NAMES[kept],
         tone=TONES.get(str(kept), "plain"),
-        sentences=sentences or [f"It flags {line[-1]} of the rows."],
+        sentences=[*(sentences or [f"It flags {line[-1]} of the rows."]), *advice],
         assumption=ORDINARY,
         not_promised="How many of the other rows are detected, and anything about a "
         "single row.",
+        command=command,
         figures=csv_of(columns, [line]),
     )
 
@@ -236,7 +247,7 @@ def of_audit(
             f"the true rate of violations is {worst.truth:.4g}."
         ]
     if not audit.rows:
-        sentences = ["No draw led to a promise that could be held against the truth."]
+        sentences = [f"{audit.why_nothing[:1].upper()}{audit.why_nothing[1:]}."]
         sentences += [
             f"{counted(n, 'draw')}: {cut(text, 300)}"
             for text, n in audit.refusals.items()

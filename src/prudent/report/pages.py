@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from prudent.adversarial import RejectionGame
-from prudent.auditing.result import Audit, AuditRow
+from prudent.auditing.result import HEADS, Audit, AuditRow, cells_of
 from prudent.evaluation.detection import Detection
 from prudent.io.errors import cut, thousands
 from prudent.monitoring import PromiseMonitor
@@ -38,25 +38,15 @@ MONITOR_FIGURE = (
     "rate, which hold at all times at once, and the promised bound (dashed)."
 )
 MOST_LINES = 30
-AUDIT_COLUMNS = (
-    "law",
-    "verdict",
-    "rows",
-    "promise",
-    "true rate",
-    "bound",
-    "bound / true",
-    "draws",
-    "beyond",
-    "may be",
-    "p",
-)
+# The verdict behind the name of the law, as in every report.
+AUDIT_COLUMNS = (HEADS[0], "verdict", *HEADS[1:])
 AUDIT_NOTE = (
-    "True rate and bound are means over the draws, of violations: of misses for a "
-    "coverage. Beyond: draws whose true rate lies beyond the bound; may be: how many "
-    "may where the promise is true, which a promise on average leaves open. p is the "
-    "exact p-value of a true promise, 1/e where an e-value stopped the draws; all "
-    "lines are tested together, at one level (Holm). Bound / true: 1 means that the "
+    "Claims: draws in which the promise was made. Broken: those whose true rate lies "
+    "beyond the bound; allowed: how many may where the promise is true, which a "
+    "promise on average leaves open. p is the exact p-value of a true promise, 1/e "
+    "where an e-value stopped the draws; all lines are tested together, at one level "
+    "(Holm), and * marks those refuted. Mean truth: the mean true rate of violations, "
+    "of misses for a coverage. Sharpness is mean bound / mean truth: 1 means that the "
     "promise gives nothing away, and much more that it may be true but says little."
 )
 AUDIT_LINES = (
@@ -64,22 +54,29 @@ AUDIT_LINES = (
     "draws: fresh rows, a new fit, and its promise held against the truth."
 )
 AUDIT_FIGURE = (
-    "Left: the mean true rate (dot) and the mean bound (tick). Right: the share of "
-    "draws beyond the bound with its exact interval, and the share that may be (tick). "
-    "The most suspicious come first."
+    "Left: the mean truth, a true rate (dot), and the mean bound (tick). Right: the "
+    "share of draws beyond the bound (broken) with its exact interval, and the share "
+    "allowed (tick). The most suspicious come first."
 )
 
 
 def detection_page(
     title: str,
     detection: Detection,
-    columns: Sequence[str],
-    line: Sequence[str],
-    notes: Sequence[str] = (),
+    table: tuple[Sequence[str], Sequence[str]],
+    notes: Sequence[str],
     *,
+    asked: float,
+    advice: Sequence[str],
+    command: str,
     print_all: bool = False,
 ) -> str:
-    """One HTML document on a detector: its promise, and its scores as aggregates."""
+    """One HTML document on a detector: its promise, and its scores as aggregates.
+
+    `asked` is the rate of false alarms that was asked for; `advice` stands in the
+    answer, and so does the `command` that comes next.
+    """
+    columns, line = table
     result = Section(
         "result",
         "Promise and measurement",
@@ -90,6 +87,7 @@ def detection_page(
             *notes,
         ],
         tables=[Table("The detector", columns, [line])],
+        wide=True,
     )
     score = _finite(detection.score)
     groups = {"normal": score[detection.normal], "other": score[~detection.normal]}
@@ -107,7 +105,7 @@ def detection_page(
         [Table("Quantiles", ["rows", *(f"{q:g}" for q in QUANTILES)], quantiles)],
     )
     data = {"columns": list(columns), "line": list(line), "quantiles": quantiles}
-    answer = of_detection(detection, columns, line)
+    answer = of_detection(detection, columns, line, asked, advice, command)
     return page(
         f"prudent: {title}", answer, [result, scores], data, print_all=print_all
     )
@@ -283,12 +281,18 @@ def audit_page(
         )
     ]
     if audit.rows:
+        how_drawn = AUDIT_FIGURE
+        if len(audit.rows) > MOST_LINES:
+            how_drawn += (
+                f" Drawn are the first {MOST_LINES} of {len(audit.rows)} lines; the "
+                "table has all."
+            )
         height = 0.8 + 0.22 * min(MOST_LINES, len(audit.rows))
         parts.append(
             Section(
                 "truth",
                 "Promise and truth",
-                [AUDIT_FIGURE],
+                [how_drawn],
                 partial(
                     on_axes,
                     (9.6, height),
@@ -320,16 +324,5 @@ def audit_page(
 
 
 def _cells(row: AuditRow) -> tuple[str, ...]:
-    return (
-        row.law,
-        "broken" if row.is_refuted else "no violation",
-        str(row.size),
-        row.claim,
-        f"{row.mean_truth:.4f}",
-        f"{row.mean_bound:.4f}",
-        f"{row.sharpness:.3g}",
-        str(row.claims),
-        str(row.broken),
-        "–" if row.allowed is None else f"{row.allowed:.4g}",
-        f"{row.p_value:.2g}{' (stopped)' if row.is_stopped else ''}",
-    )
+    law, *cells = cells_of(row)
+    return law, "broken" if row.is_refuted else "no violation", *cells
