@@ -459,13 +459,27 @@ class ThresholdBands:
         return pa.table({"threshold": at, **self._counts(at), **limits})
 
     def threshold_with(self, violations: Sequence[int]) -> float | None:
-        """The threshold at which the rows were counted so, None where there is none.
+        """The threshold at which so many rows are counted: that of a rule, say.
 
         Parameters
         ----------
         violations : sequence of two int
             For alarms missed rows and false alarms; for answers wrong and answered
             ones, as in `to_dict`.
+
+        Returns
+        -------
+        float or None
+            One of `thresholds`; None where none counts so many.
+
+        Examples
+        --------
+        >>> from prudent import ThresholdBands
+        >>> bands = ThresholdBands.from_scores(
+        ...     [0.1, 0.4, 0.9], [0, 1, 1], kind="alarms"
+        ... )
+        >>> bands.threshold_with((1, 0))
+        0.9
         """
         at = self.thresholds
         counts = self._counts(at)
