@@ -131,7 +131,8 @@ print(f"answered {given.mean():.3f} instead of {answered.mean():.3f}")
 # because answers about them are often wrong, others because their cell has too few rows
 # to prove anything. Fewer and larger subgroups cost less.
 for columns in (["sex"], ["sex", "age:30,45,60"]):
-    with warnings.catch_warnings(record=True):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the same kind
         fewer = SelectiveClassifier(boosting, **settings, subgroups=columns).fit(X, y)
     print(f"by {' and '.join(columns)}: {fewer.answers(X_new).mean():.3f} answered")
 

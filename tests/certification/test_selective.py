@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
@@ -27,7 +28,7 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 import prudent
@@ -615,3 +616,47 @@ def test_parameters_changed_after_the_fit_change_no_answer():
     assert model.guarantees_ is model.rule_.guarantees is promises
     other = model.with_error_rate(0.2).guarantees_[0]
     assert other.confidence == 0.95  # what was fitted
+
+
+class TestSubgroupOfWhichNothingCanBeProved:
+    """Labels of women follow the feature, those of men are coins."""
+
+    @staticmethod
+    def rows(n=1200):
+        rng = np.random.default_rng(0)
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame({"x": rng.normal(size=n), "sex": rng.integers(0, 2, n)})
+        coins = rng.integers(0, 2, n)
+        y = np.where(frame["sex"] == 1, frame["x"] > 0, coins)
+        frame["sex"] = np.where(frame["sex"] == 1, "F", "M")
+        return frame, y.astype(int)
+
+    def test_it_is_named(self):
+        frame, y = self.rows()
+        encoded = make_pipeline(
+            make_column_transformer(
+                (OneHotEncoder(), ["sex"]), remainder="passthrough"
+            ),
+            LogisticRegression(),
+        )
+        model = SelectiveClassifier(
+            encoded, error_rate=0.1, subgroups=["sex"], random_state=0
+        )
+        with pytest.warns(PrudentWarning, match="never answered: sex=M"):
+            model.fit(frame, y)
+        assert model.rule_.never_answered == ("sex=M",)
+        assert not model.answers(frame[frame["sex"] == "M"]).any()
+        assert {g.subgroup for g in model.guarantees_} == {None, "sex=F"}
+
+    def test_a_rule_of_scores_has_it_too(self):
+        frame, y = self.rows()
+        sure = np.abs(frame["x"])
+        predicted = (frame["x"] > 0).astype(int)
+        rule = prudent.promise(
+            sure,
+            y,
+            "error <= 10% in every sex",
+            predicted=predicted,
+            by=frame[["sex"]],
+        )
+        assert rule.never_answered == ("sex=M",)

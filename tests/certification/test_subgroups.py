@@ -144,7 +144,9 @@ def test_answers_by_subgroup_of_a_table():
         error_rate=0.15,
         subgroups=["old", "site"],
         random_state=0,
-    ).fit(frame, y)
+    )
+    with pytest.warns(PrudentWarning, match=r"never answered: old=True\."):
+        model.fit(frame, y)
     assert model.subgroups_ == ["old=False", "old=True", "site=0", "site=1"]
     assert model.subgroup_count_[:2].sum() == model.n_calibration_ == 900
     assert model.cells_[0] == "old=True and site=1"

@@ -392,3 +392,40 @@ def test_certify_says_in_which_subgroup_a_promise_is_broken(prudent, tables):
     assert verdicts["site=2"] == "broken"
     assert verdicts["site=1"] == "kept"
     assert "verdicts share the level 0.05 (Holm)" in printed
+
+
+def test_a_subgroup_that_is_never_answered_is_named(prudent, table_file, tmp_path):
+    """In every sex must not become in one sex unsaid."""
+    random = np.random.default_rng(0)
+    n = 1500
+    x, sex = random.normal(size=n), random.integers(0, 2, n)
+    y = np.where(sex == 1, x > 0, random.integers(0, 2, n)).astype(int)
+    lines = [
+        f"{a:.4f},{'MF'[s]},{label},{int(a > 0)},{abs(a):.4f}"
+        for a, s, label in zip(x, sex, y, strict=True)
+    ]
+    table = table_file("\n".join(["x,sex,y,said,sure", *lines]), "t.csv")
+    wish = ("--promise", "error <= 10% in every sex")
+    drop = ("--drop", "said,sure")
+    model = tmp_path / "m.prudent"
+    fitted = prudent(
+        *("fit", table, "--target", "y", "--method", "boosting", *wish, *drop),
+        *("-o", model),
+    )
+    assert fitted.code == 0, fitted.err
+    assert "no threshold certifies the error rate, never answered: sex=M" in fitted.err
+    assert prudent("card", model, "-o", tmp_path / "card.md").code == 0
+    card = (tmp_path / "card.md").read_text()
+    assert "The rows of 1 subgroup are never answered" in card
+    assert "| sex=M | never answered: no threshold proves the limit |" in card
+    compared = prudent(
+        *("compare", table, "--target", "y", "--methods", "minimax"),
+        *("--baselines", "boosting", "--no-best", *wish, *drop),
+    )
+    assert "no row with sex=M is answered" in " ".join(compared.out.split())
+    made = prudent(
+        *("promise", table, "--truth", "y", "--predicted", "said", "--score", "sure"),
+        *(*wish, "--unseen", "they are new", "-o", tmp_path / "rule.json"),
+    )
+    assert made.code == 0, made.err
+    assert "never answered, for nothing is proved of them: sex=M" in made.err

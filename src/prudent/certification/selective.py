@@ -422,10 +422,11 @@ class SelectiveClassifier(HeldOutClassifier):
                 for name, (own, needed) in small.items()
             ]
             if named:
-                return (
+                lacking = (
                     "too few rows to prove the error rate, never answered: "
                     f"{named_first(named)}."
                 )
+                return f"{lacking} {_unproved(rule)}".rstrip()
             if self.n_answered_ == 0:
                 return (
                     f"no threshold certifies an error rate <= {self.error_rate:g} in "
@@ -433,6 +434,7 @@ class SelectiveClassifier(HeldOutClassifier):
                     f"confidence {self.confidence:g} for all of them, on {n} held-out "
                     "rows; nothing is answered."
                 )
+            return _unproved(rule) or None
         elif self.error_rate is not None and self.n_answered_ == 0:
             each = self.confidence
             if self.answered_share is not None:  # which takes half of what may fail
@@ -449,6 +451,14 @@ class SelectiveClassifier(HeldOutClassifier):
             if reason is not None:
                 return f"answered_share={share:g}: {reason}; it is not promised."
         return None
+
+
+def _unproved(rule: Rule) -> str:
+    """Name the subgroups with rows enough of which no threshold keeps the rate."""
+    if not rule.never_answered:
+        return ""
+    named = named_first(rule.never_answered)
+    return f"no threshold certifies the error rate, never answered: {named}."
 
 
 def _or_rejected(

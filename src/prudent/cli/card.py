@@ -157,19 +157,21 @@ def certificate_page(
 
 
 def _known_parts(model: Any) -> list[dict[str, Any]]:
-    """Classes of a model, and subgroups of too few rows, not counted here."""
+    """Classes of a model, and subgroups that it never answers, not counted here."""
     from prudent.report.card import class_named
 
     classes = list(getattr(model, "classes_", ()))
     parts: list[dict[str, Any]] = [{"about": class_named(c)} for c in classes]
-    calibration: Any = getattr(getattr(model, "rule_", None), "calibration", None)
+    rule: Any = getattr(model, "rule_", None)
+    calibration: Any = getattr(rule, "calibration", None)
     rate = getattr(model, "error_rate", None)
     if rate is not None and hasattr(calibration, "too_small"):
         parts += [
             {"about": name, "rows": n, "needs": needed}
             for name, (n, needed) in calibration.too_small(rate).items()
         ]
-    return parts
+    never = getattr(rule, "never_answered", ())
+    return parts + [{"about": name, "unproved": True} for name in never]
 
 
 def seen_parts(

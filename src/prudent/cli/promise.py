@@ -211,6 +211,7 @@ def promise(
             texts = [rule.to_json(keep_scores=True) for rule in rules]
     for rule, text, output in zip(rules, texts, outputs, strict=True):
         _note_on_errors(rule)
+        _note_on_parts(rule)
         _note_on_sign(rule, values, labels)
         write_whole(output, text + "\n")
         print(f"{counted(len(values), 'row')} of {data} make {output}")
@@ -333,6 +334,20 @@ def _note_on_sums(values: NDArray[np.float64]) -> None:
     off = int((np.abs(sums - 1) > NEAR_ONE).sum())
     if 0 < off < len(values) and (values >= 0).all() and (values <= 1).all():
         note(f"{off} of {len(values)} rows do not sum to one: used as scores.")
+
+
+def _note_on_parts(rule: Rule) -> None:
+    """Name the parts of the rows in which nothing is answered, or promised."""
+    from prudent.rules.make import CellErrors
+
+    never = list(rule.never_answered)
+    if isinstance(rule.calibration, CellErrors):
+        never += rule.calibration.too_small(rule.guarantees[0].bound)
+    if never:
+        note(
+            f"never answered, for nothing is proved of them: {listed(never)}",
+            always=True,
+        )
 
 
 def _note_on_errors(rule: Rule) -> None:

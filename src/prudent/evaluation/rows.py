@@ -50,7 +50,7 @@ from prudent.evaluation.records import (
     RequestedPromise,
     Sets,
 )
-from prudent.io.errors import thousands
+from prudent.io.errors import listed, thousands
 from prudent.rules.wish import CAPACITIES, Wish
 
 TIE_LEVEL = 0.05
@@ -97,7 +97,11 @@ def method_row(method: Method, evaluation: Evaluation, task: Task) -> MethodRow:
         predict_seconds=float(
             np.median(column_of(predict, "count") / column_of(predict, "n"))
         ),
-        notes=(*evaluation.notes, *_notes(evaluation.items, task)),
+        notes=(
+            *evaluation.notes,
+            *_notes(evaluation.items, task),
+            *_never_answered(asked, task),
+        ),
         warnings=_warnings(evaluation.folds),
         regions=evaluation.regions,
         parameters=evaluation.parameters,
@@ -495,6 +499,18 @@ def _notes(items: pa.Table, task: Task) -> tuple[str, ...]:
     if fitted == n_train:
         return lacks
     return (*lacks, f"fitted on {thousands(fitted)} of {thousands(n_train)} rows")
+
+
+def _never_answered(asked: RequestedPromise | None, task: Task) -> tuple[str, ...]:
+    """Say in which subgroups no row is answered, where some are in others."""
+    inside, wish = task.rows.inside, task.wish
+    if asked is None or inside is None or wish is None or wish.kind != "error":
+        return ()
+    answered = {item.guarantee.subgroup for item in asked.items}
+    never = [name for name in inside.names if name not in answered]
+    if not never or not answered:
+        return ()
+    return (f"no row with {listed(never)} is answered",)
 
 
 def _lacking_capacity(items: pa.Table, task: Task) -> tuple[str, ...]:

@@ -159,8 +159,9 @@ def promise_card(
         "purpose", "oversight" and "contact", in the owner's words.
     seen : sequence of mapping, default=()
         Classes and subgroups that are known of: "about", and where they were counted
-        "rows", "wrong" among them, and how many rows a promise "needs". Those that no
-        promise is about have a line that says so.
+        "rows", "wrong" among them, and how many rows a promise "needs", or that it is
+        "unproved" with rows enough. Those that no promise is about have a line that
+        says so.
     headings : str, default=None
         Name of one of the `REGULATORS`, whose words the headings then name, too.
 
@@ -437,6 +438,9 @@ def _not_promised(
         rows, wrong = item.get("rows"), item.get("wrong")
         needed = item.get("needs", needs)
         enough = needed is None or (rows is not None and rows >= needed)
+        status = "seen only" if enough else f"needs {needed} rows"
+        if "unproved" in item:
+            status = "no threshold proves the limit"
         counted = wrong
         if main.quantity == "coverage" and wrong is not None:
             counted = rows - wrong
@@ -445,7 +449,7 @@ def _not_promised(
             quantity=main.quantity,
             counted=counted,
             rows=rows,
-            status="seen only" if enough else f"needs {needed} rows",
+            status=status,
         )
         lines.append(line)
     more = len(lines) - MOST_LINES
@@ -477,7 +481,9 @@ def _handed_over(
         "limits": None,
         "promised": None,
         "by_subgroup": False,
-        "never_answered": [item["about"] for item in seen if "needs" in item],
+        "never_answered": [
+            item["about"] for item in seen if "needs" in item or "unproved" in item
+        ],
     }
     if reason != "no answer":
         return field

@@ -180,8 +180,8 @@ def _handed_over(card: Mapping[str, Any]) -> list[str]:
     if left["never_answered"]:
         whose = counted(len(left["never_answered"]), "subgroup")
         sentences.append(
-            f"The rows of {whose} are never answered, for there were too few to prove "
-            "anything about: the table below says of whom."
+            f"The rows of {whose} are never answered, for nothing could be proved "
+            "about them: the table below says of whom, and why."
         )
     elif left["by_subgroup"]:
         sentences.append(

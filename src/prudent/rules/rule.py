@@ -281,6 +281,18 @@ class Rule:
         cuts = np.array([*self.thresholds, np.inf])
         return sureness > cuts[cell_places(self.cells, self._members(groups))]
 
+    @property
+    def never_answered(self) -> tuple[str, ...]:
+        """Subgroups with cells of rows enough, in none of which anything is answered.
+
+        No threshold keeps the limit there, so that nothing is promised of them.
+        """
+        if self.cells is None:
+            return ()
+        answered = self.cells[np.array(self.thresholds) < np.inf].any(axis=0)
+        never = self.cells.any(axis=0) & ~answered
+        return tuple(np.array(self.subgroups)[never].tolist())
+
     def labels(
         self, scores: FloatArray, groups: NDArray[Any] | None = None
     ) -> NDArray[Any]:
