@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 
+import numpy as np
 import pytest
 
 from prudent.adversarial import RejectionGame
@@ -288,3 +289,24 @@ def test_describe_leaves_missing_cells_and_words_out_of_the_figures(
     assert ["b", "4", "1.63299", "2", "6", "3"] in lines
     assert ["word", "–", "–", "–", "–", "2"] in lines
     assert "nan" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("first", "n_normal", "needed"), [("0.5", 18, 19), ("", 31, 37)]
+)
+def test_a_detector_of_too_few_rows_says_how_many_it_takes(
+    prudent, table_file, tmp_path, first, n_normal, needed
+):
+    """With gaps to fill, half of the rows are held out; a gap is in the first row."""
+    random = np.random.default_rng(0)
+    rows = [f"{a:.4f},{b:.4f},ok" for a, b in random.normal(size=(n_normal - 1, 2))]
+    rows += [f"{9 + a:.4f},{9 + b:.4f},bad" for a, b in random.normal(size=(20, 2))]
+    table = table_file("\n".join(["a,b,k", f"{first},0.5,ok", *rows]), "t.csv")
+    command = ("detect", table, "--target", "k", "--normal", "ok")
+    outcome = prudent(*command)
+    said = " ".join(outcome.out.split())
+    assert "It raises no alarm at all" in said
+    assert f"Give about {needed} normal rows" in said
+    assert "to keep it" not in outcome.err
+    kept = prudent(*command, "--model-out", tmp_path / "d.prudent")
+    assert "may exceed it" not in kept.out

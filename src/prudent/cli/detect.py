@@ -147,17 +147,20 @@ def detect(
             "detected than with a promise on average (--average)."
         )
     print_table(heads, [line], dispensable=DISPENSABLE)
-    spread, advice = _spread(detection), _if_broken(detection)
+    spread = _spread(detection)
+    silent = _if_silent(detection, false_alarm)
+    advice = [*silent, *_if_broken(detection)]
     for sentence in [*spread, *advice]:
         print(sentence)
-    if model_out is None:
+    command = None
+    if model_out is None and not silent:
         given = options.typed(
             context, {"data", "output", "report", "print_all", "quiet"}
         )
         kept = ["prudent", "detect", data, *given, "--model-out", "detector.prudent"]
         command = shlex.join(kept)
         note(f"to keep it, and watch it: {command}")
-    else:
+    elif model_out is not None:
         command = shlex.join(["prudent", "predict", "new.csv", "-m", str(model_out)])
         save_detector(detection.detector, normal, model_out, data, average=average)
     if output is not None:
@@ -330,7 +333,7 @@ def save_detector(
     save_model(detector, output, data)
     for promise in detector.guarantees_:
         print(promise)
-        if promise.confidence is None:
+        if promise.confidence is None and promise.bound > 0:
             more = " Give more normal rows for a promise about the detector itself."
             print(
                 "That is an average: this detector may exceed it for ever."
@@ -350,6 +353,27 @@ def _spread(detection: Detection) -> list[str]:
         "The false-alarm rate of the detector itself, for which all normal rows are "
         f"used, lies between {low:.3f} and {high:.3f} with probability {OWN:g}."
     ]
+
+
+def _if_silent(detection: Detection, false_alarm: float) -> list[str]:
+    """How many rows it takes, where too few have set the cut for any alarm."""
+    from prudent.core.binomial import fewest_rows
+
+    for promise in detection.detector.guarantees_:
+        known = promise.evidence
+        n_ranked = known.get("calibration rows", known.get("training rows"))
+        if promise.bound > 0 or not n_ranked:
+            continue
+        n_normal, fewest = int(detection.normal.sum()), fewest_rows(false_alarm)
+        needed = math.ceil(fewest * n_normal / n_ranked)
+        in_folds = math.ceil(needed * FOLDS / (FOLDS - 1))
+        return [
+            f"It raises no alarm at all: {n_ranked:g} of {thousands(n_normal)} normal "
+            f"rows set its threshold, and {fewest} are needed to promise "
+            f"{false_alarm:g}. Give about {thousands(needed)} normal rows, or about "
+            f"{thousands(in_folds)} to see alarms in this table."
+        ]
+    return []
 
 
 def _if_broken(detection: Detection) -> list[str]:

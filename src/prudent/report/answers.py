@@ -107,7 +107,7 @@ def of_detection(
     line: Sequence[str],
     asked: float,
     advice: Sequence[str],
-    command: str,
+    command: str | None,
 ) -> Answer:
     """How the promised rate of false alarms fared, beside the one asked for."""
     kept, sentences = None, []

@@ -68,7 +68,7 @@ def detection_page(
     *,
     asked: float,
     advice: Sequence[str],
-    command: str,
+    command: str | None,
     print_all: bool = False,
 ) -> str:
     """One HTML document on a detector: its promise, and its scores as aggregates.
