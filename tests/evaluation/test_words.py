@@ -605,6 +605,18 @@ def test_answers_of_which_many_are_wrong_are_recommended_with_care():
     )
 
 
+def test_of_few_rows_no_promise_is_named_that_they_cannot_carry():
+    """29 rows without an error have to be held out, of a fit of 94."""
+    found = doubtful(0.27, (55, 45))
+    few = replace(found, data=replace(found.data, n_rows=90))
+    assert verdict(few)[0].endswith("of which many hold several labels.")
+
+
+def test_answers_as_bad_as_the_most_frequent_class_are_not_said_to_be_worse():
+    first, *_ = verdict(doubtful(0.2504, (75, 25)))
+    assert "That is no better than always answering 'a'" in first
+
+
 def test_answers_hardly_better_than_the_most_frequent_class_are_said_to_be_so():
     first, *_ = verdict(doubtful(0.19, (75, 25)))
     assert first.endswith(

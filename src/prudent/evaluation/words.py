@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from prudent.certification.planning import queue_in_words, share_of_people
 from prudent.core.assumptions import PLUG_IN
+from prudent.core.binomial import fewest_rows
 from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import (
@@ -52,6 +53,8 @@ COVERAGES = (0.9, 0.95, 0.98, 0.99)
 # Of two classes, the rarer needs so many rows that, of a fit that holds half of all
 # rows out, it keeps two in 99 of 100 draws.
 FEWEST_OF_CLASS = 10
+# Rows of a fit for each one that it holds out to prove an error.
+ROWS_PER_HELD_OUT = 3.25
 # Most limits in the line of costs.
 MOST_COSTS = 4
 
@@ -266,16 +269,20 @@ def _doubts(asked: RequestedPromise, findings: Findings) -> list[str]:
     frequent, trivial = _most_frequent(findings)
     if wrong >= HARDLY_BETTER * trivial:
         how = "worse" if wrong > trivial else "hardly better"
+        if percent(wrong, 1) == percent(trivial, 1):
+            how = "no better"
         doubts.append(
             f"That is {how} than always answering {frequent}, which errs in "
             f"{percent(trivial, 1)} of all rows."
         )
     if wrong > MANY_WRONG * allowed:
-        rate = percent(allowed, None).replace(" ", "")
-        doubts.append(
-            "The promise is about sets, of which many hold several labels; for one "
-            f"about single answers: --promise 'error <= {rate}'."
-        )
+        doubt = "The promise is about sets, of which many hold several labels"
+        # Where rows are too few the advice would only lead back here.
+        held_out = fewest_rows(allowed, findings.settings.confidence)
+        if findings.data.n_rows >= ROWS_PER_HELD_OUT * held_out and allowed < trivial:
+            rate = percent(allowed, None).replace(" ", "")
+            doubt += f"; for one about single answers: --promise 'error <= {rate}'"
+        doubts.append(f"{doubt}.")
     return doubts
 
 
