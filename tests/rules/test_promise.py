@@ -409,6 +409,28 @@ def test_a_list_of_promises_shares_the_level_of_those_with_confidence():
         prudent.promise(scores, y, [])
 
 
+def test_where_one_of_several_cannot_be_had_those_that_can_are_named():
+    sure = np.linspace(1, 0, 400)
+    wrong = (
+        np.arange(400) % 15 == 0
+    )  # a fifteenth of the answers, the surest among them
+    settings = {"predicted": np.zeros(400, dtype=bool)}
+    both = ["error <= 2%", "error <= 20%"]
+    with pytest.raises(
+        InfeasibleError, match=r"no threshold keeps 'error <= 2%'.*"
+    ) as it:
+        prudent.promise(sure, wrong, both, **settings)
+    assert str(it.value).endswith(
+        "'error <= 20%' can be had: leave the others out, and count them, for they "
+        "were tried (among=2)."
+    )
+    single = prudent.promise(sure, wrong, both[1], **settings)
+    assert single.guarantees
+    with pytest.raises(InfeasibleError) as alone:
+        prudent.promise(sure, wrong, both[0], **settings)
+    assert "can be had" not in str(alone.value)
+
+
 def test_rows_that_stand_twice_are_refused_where_chance_is_not_why():
     rng = np.random.default_rng(4)
     y = rng.integers(0, 2, 300)

@@ -245,7 +245,8 @@ class ScoreTable:
         n_certain = max(sum(wish.confidence is not None for wish in wishes), among)
         drawn = drawn_key(self.random, self.scores)
         key = {"id": "id", "key": drawn.hex()} if self.smoothed else {}
-        rules = []
+        rules: list[Rule] = []
+        failed: list[InfeasibleError] = []
         for wish in wishes:
             terms = Terms(
                 confidence=wish.confidence,
@@ -253,7 +254,11 @@ class ScoreTable:
                 frozen=True,
                 grouped=self.grouped,
             )
-            rule = self._rule(wish, terms)
+            try:
+                rule = self._rule(wish, terms)
+            except InfeasibleError as error:
+                failed.append(error)
+                continue
             one_column = self.scores.ndim == 1
             own = {
                 "promise": wish.text,
@@ -264,6 +269,14 @@ class ScoreTable:
                 **({"among": terms.rules} if terms.rules > 1 else {}),
             }
             rules.append(replace(rule, record={**rule.record, **own}))
+        if failed and rules:
+            kept = " and ".join(repr(rule.record["promise"]) for rule in rules)
+            raise InfeasibleError(
+                f"{failed[0]} {kept} can be had: leave the others out, and count them, "
+                f"for they were tried (among={n_certain})."
+            ) from failed[0]
+        if failed:
+            raise failed[0]
         return tuple(rules)
 
     def _wishes(self, promises: Sequence[Any], confidence: float | None) -> list[Wish]:
