@@ -111,7 +111,14 @@ def test_two_workers_equal_one_process_bit_for_bit(client, case):
     assert bits(model) == bits(in_one_process(make))
 
 
-@pytest.mark.parametrize("case", ["soft rejector", "bootstrap", "imprecise"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "soft rejector",
+        pytest.param("bootstrap", marks=pytest.mark.slow),
+        pytest.param("imprecise", marks=pytest.mark.slow),
+    ],
+)
 def test_killing_a_worker_during_a_fit_changes_nothing(mortal_client, case):
     make, bits = FITS[case]
     table = collection(delay=0.1)

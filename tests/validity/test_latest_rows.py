@@ -277,7 +277,7 @@ def n_false(model, excess, draws, *, in_time, grouped=False):
 
 @pytest.mark.parametrize("name", CONFIDENT)
 @pytest.mark.parametrize("draws", [150, pytest.param(DRAWS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("grouped", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_promises_hold_for_rows_like_the_latest(name, draws, grouped):
     model, excess = CONFIDENT[name]
     false = n_false(model, excess, draws, in_time=True, grouped=grouped)

@@ -81,7 +81,10 @@ def test_error_promised_on_a_sample_holds_for_the_table(tmp_path):
     assert binomtest(n_false, DRAWS, 0.05, alternative="greater").pvalue >= 0.001
 
 
-@pytest.mark.parametrize("promise", ["error <= 5%", "coverage >= 90%"])
+@pytest.mark.parametrize(
+    "promise",
+    ["error <= 5%", pytest.param("coverage >= 90%", marks=pytest.mark.slow)],
+)
 def test_comparison_on_samples_breaks_no_true_promise(promise):
     rng = np.random.default_rng(1)
     verdicts = []

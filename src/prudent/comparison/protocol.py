@@ -813,7 +813,7 @@ def _nearest(task: Task, given: float | None) -> tuple[str | None, float | None]
         texts.insert(0, (alone, wish.confidence))
     if task.rows.inside is None:
         most = asked if wish.kind == "coverage" else SETS_INSTEAD[0]
-        levels = [q for q in SETS_INSTEAD if q <= most and 1 - q < trivial]
+        levels = [q for q in SETS_INSTEAD if q <= most and round(1 - q, 12) < trivial]
         texts += [
             (f"coverage >= {100 * level:.0f}%", confidence)
             for confidence in dict.fromkeys((given, None))
