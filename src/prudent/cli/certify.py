@@ -21,6 +21,7 @@ from prudent.cli.loading import (
 from prudent.cli.models import LoadedModel, read_rows, refuse_without_groups
 from prudent.cli.options import names
 from prudent.cli.output import (
+    STDOUT,
     CommandError,
     ExitCode,
     UsageError,
@@ -245,9 +246,10 @@ def certify(
             note(
                 f"with the limits below they hold together with confidence {jointly:g}"
             )
+    # Rows of the fit hold a model to nothing, and JSON in the place of text no verdict.
+    is_told = not taken.seen and (report is not None or json_file != STDOUT)
     with failing_as_data(loaded):
-        # Rows of the fit hold a model to nothing.
-        checks = () if taken.seen else _checks(taken)
+        checks = _checks(taken) if is_told else ()
     if report is not None and not taken.seen:
         promises = (*taken.promises, *certificates)
         page = certificate_page(

@@ -74,7 +74,7 @@ class FrequentClasses(ClassifierMixin, BaseEstimator):
         alone = f"class {shown(self.classes_[0])} alone has 2 rows to learn from"
         try:
             self.estimator_ = estimator.fit(rows, labels[kept])
-        except Exception as error:
+        except ValueError as error:  # so classifiers refuse a single class
             raise ValueError(f"{alone}: {error}") from error
         # Some learn it in silence, and tell of two classes later.
         proba = getattr(self.estimator_, "predict_proba", None)

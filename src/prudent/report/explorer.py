@@ -135,9 +135,6 @@ def explorer(
         else:
             place = min(sum(value < threshold for value in at), len(at) - 1)
     kind, confidence = str(bands["kind"]), float(bands["confidence"])
-    own = "none" if beside_card else ""
-    if threshold is not None:
-        own = "shown"
     positive = f"'{bands['positive']}'"
     limits, seen = limits_at(bands, place), seen_at(bands, place)
     lines = [
@@ -156,8 +153,9 @@ def explorer(
         "explorer.html",
         alarms=kind == "alarms",
         confidence=percent(confidence, None),
-        together=percent(max(0.0, 2 * confidence - 1), None) if beside_card else "",
-        own=own,
+        together=percent(max(0.0, 2 * confidence - 1), None),
+        beside_card=beside_card,
+        has_own=threshold is not None,
         position=str(bands["threshold"][place]),
         last=len(at) - 1,
         place=place,

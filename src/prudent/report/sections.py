@@ -738,10 +738,8 @@ def _confusion(findings: Findings) -> Section:
 
 def _confusion_table(findings: Findings) -> Table:
     """All counts of few classes; of many, the confusions that happened most."""
-    rows, labels = (
-        findings.ran,
-        [words.label_of(label) for label in findings.data.classes],
-    )
+    rows = findings.ran
+    labels = [words.label_of(label) for label in findings.data.classes]
     if len(labels) <= MOST_CLASSES:
         cells = [
             (row.method, label, *(f"{count:g}" for count in counts))
