@@ -415,6 +415,13 @@ def test_answers_that_are_mostly_wrong_are_not_recommended():
     )
 
 
+def test_a_method_that_decides_few_rows_rightly_is_not_denied():
+    found = findings(deciding("lda", 0.2, 0.7), deciding("qda", 0.02, 0.1))
+    assert recommended(found) is None
+    start = "On this table, with this promise, no method answers more than 20 % of"
+    assert verdict(found)[0].startswith(start)
+
+
 def test_what_decides_most_but_wrongly_is_not_named_before_what_decides_rightly():
     line = sets_curve(
         {"lda": (0.8, 0.7, 0.6, 0.0), "qda": (0.5, 0.4, 0.3, 0.0)},

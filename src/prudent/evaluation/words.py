@@ -303,6 +303,7 @@ def _place_of_most_frequent(data: Data) -> int:
 def _none_useful(findings: Findings) -> str:
     """Why no method is recommended, and what can be had instead."""
     asked = _asked(findings)
+    decided = [each for each in asked if each.decided]
     trivial = trivial_error(findings)
     frequent, error = _most_frequent(findings)
     if any(each.kept == NO_BETTER for each in asked):
@@ -322,7 +323,7 @@ def _none_useful(findings: Findings) -> str:
                 f"always answering {frequent} errs in {percent(error, 1)}: more rows "
                 "or other columns may help."
             )
-    elif any(is_mostly_wrong(each) for each in asked if each.kept != "broken"):
+    elif decided and all(map(is_mostly_wrong, decided)):
         why = (
             "On this table, with this promise, no method decides more rows rightly "
             "than wrongly."
