@@ -415,16 +415,15 @@ def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]
         low, high = checked.check.interval
         measured = f"{checked.check.measured:.3f} ({low:.3f}–{high:.3f})"
         kept = checked.check.verdict
-    columns = ["normal rows", "promise", "measured (95% interval)", "kept?"]
     n_normal = int(detection.normal.sum())
-    line = [thousands(n_normal), promise, measured, kept]
+    columns = ["normal rows", "kept?", "promise", "measured (95% interval)"]
+    line = [thousands(n_normal), kept, promise, measured]
     if detection.detected is not None:
-        n_others = len(detection.normal) - n_normal
         low, high = detection.detected_range
-        columns += ["other rows", "detected (least–most)"]
+        columns += ["detected (least–most)", "other rows"]
         line += [
-            thousands(n_others),
             f"{detection.detected:.1%} ({low:.1%}–{high:.1%})",
+            thousands(len(detection.normal) - n_normal),
         ]
     columns.append("flagged")
     line.append(thousands(n_flagged))

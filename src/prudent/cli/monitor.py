@@ -411,14 +411,14 @@ def _show(
         f"labelled; {thousands(watch.n_rows)} rows since {since[:10]}"
     )
     limits = f"measured ({100 * (1 - watch.level):.4g}% limits)"
-    heads = ["promise", "rows counted", limits, "e-value", "verdict"]
+    heads = ["promise", "verdict", "rows counted", limits, "e-value"]
     missing = "drift: not watched, give --reference"
     not_watched = [missing] if watch.drift is None else []
     worth = wrong_alarms(watch)
     record = _record(watch, model, data, promises, drift)
     if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")
-        lines = [[f.name, *f.cells, f.shown_verdict] for f in findings_shown]
+        lines = [[f.name, f.shown_verdict, *f.cells] for f in findings_shown]
         print_table(heads, lines, dispensable=("e-value", "rows counted"))
         for sentence in [*not_watched, *worth]:
             print(sentence)
