@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
-from inspect import signature
 from itertools import groupby, product
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from prudent.comparison.calls import call_again, call_to_use
 from prudent.comparison.result import Comparison, ComparisonInterrupted
 from prudent.core.classes import as_costs, discriminant_axes
 from prudent.core.guarantee import Guarantee
@@ -31,6 +31,7 @@ from prudent.estimator_tools.labelled_rows import (
     constant_columns,
     count_missing,
     fingerprint,
+    head_of,
     labelled_rows,
     preprocessing,
 )
@@ -58,6 +59,7 @@ from prudent.evaluation.methods import (
     best_among,
     choose,
     competing,
+    on_rows_as_given,
 )
 from prudent.evaluation.promising import (
     fewest_held_out,
@@ -81,8 +83,6 @@ PICTURE_ROWS = 20_000
 # Rows of a table up to which the row "best", which fits all others once more in each
 # fold, is there without being asked for.
 MOST_ROWS_FOR_BEST = 2000
-# Arguments of `compare` that are not in the call to get it again, or at its start.
-NOT_REPEATED = {"X", "y", "methods", "baselines", "n_jobs", "time_limit"}
 # Small subgroups that a note lists.
 MOST_SMALL = 6
 # Coverages of sets that are asked for where rows are too few for another promise.
@@ -120,7 +120,8 @@ def compare(
     X : array-like or data frame of shape (n_samples, n_features)
         Numbers, and words in data frames. Missing cells become the median with an
         indicator column, words become indicators, learned within each fold; methods
-        see arrays of numbers.
+        see arrays of numbers. An estimator of yours in which a `ColumnTransformer`
+        names columns, or selects them, gets the rows of a data frame as they are.
     y : array-like of shape (n_samples,)
         Class labels; at least two classes. A class that a training part lacks
         counts as missed there.
@@ -249,32 +250,22 @@ def compare(
         sample=sample,
         in_time=time is not None,
     )
-    chosen = choose(methods, baselines)
+    chosen = on_rows_as_given(choose(methods, baselines), head_of(X))
     protocol.check()
     if time_limit is not None:
         prepare()
     refuse_dask(X)
     rows = replace(labelled_rows(X, y, groups, time), inside=inside)
     chosen = protocol.with_best(chosen, len(rows.X))
-    return run(rows, chosen, protocol, command=_in_python(arguments))
-
-
-def _in_python(arguments: Mapping[str, Any]) -> str:
-    """The call of `compare` with these arguments, but for methods of one's own.
-
-    What is at its default is left out, but for folds and seed; arrays stand by name.
-    """
-    defaults = signature(compare).parameters
-    given = []
-    for name, value in arguments.items():
-        if name in NOT_REPEATED:
-            continue
-        is_plain = isinstance(value, str | int | float)
-        default = defaults[name].default
-        is_default = value == default if is_plain else value is default
-        if name in ("cv", "random_state") or not is_default:
-            given.append(f"{name}={value!r}" if is_plain else f"{name}={name}")
-    return f"prudent.compare({', '.join(['X', 'y', *given])})"
+    again = call_again(compare, arguments)
+    comparison = run(rows, chosen, protocol, command=again)
+    own = tuple(method.name for method in chosen if method.is_own)
+    if not own:
+        return comparison
+    is_prepared = preprocessing(rows.X, rows.missing) is not None
+    call = call_to_use(comparison, chosen, arguments, is_prepared=is_prepared)
+    settings = replace(comparison.settings, own=own, next_command=call)
+    return replace(comparison, settings=settings)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -285,8 +286,78 @@ def preprocessing(X: Any, missing: Filling = "fill") -> ColumnTransformer | None
     return ColumnTransformer(steps, verbose_feature_names_out=False)
 
 
+class GivenColumns(TransformerMixin, BaseEstimator):
+    """Rows of a table as they were given, for a model that finds columns by name.
+
+    `head` is the data frame that was given, without its rows: its library, and the
+    names and types of its columns. What stands behind these columns is left out.
+    """
+
+    def __init__(self, head: Any) -> None:
+        self.head = head
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn nothing."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Rows (n, d) of `LabelledRows`, as a data frame of the library of `head`."""
+        names = nw.from_native(self.head, eager_only=True).columns
+        if isinstance(X, pa.Table):
+            columns = [column.to_numpy() for column in X.select(names).itercolumns()]
+        else:
+            columns = [*np.asarray(X).T[: len(names)]]
+        cells = [pa.array(column, from_pandas=True) for column in columns]
+        table = pa.table(cells, names=names)
+        backend = nw.get_native_namespace(self.head)
+        frame = nw.from_arrow(table, backend=backend).to_native()
+        if hasattr(frame, "astype"):
+            return frame.astype(self.head.dtypes.to_dict())
+        return frame.cast(self.head.schema)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
+
+
+def head_of(X: Any) -> Any:
+    """A data frame without its rows, for their names and types; else None."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame.head(0).to_native() if isinstance(frame, nw.DataFrame) else None
+
+
+def as_given(head: Any, estimator: Any) -> Any:
+    """The estimator; on rows like those of `head` where it finds columns by name.
+
+    That is where a `ColumnTransformer` in it names columns, or selects them.
+    """
+    if not _names_columns(estimator):
+        return estimator
+    return make_pipeline(GivenColumns(head), estimator)
+
+
+def _names_columns(estimator: Any) -> bool:
+    parts = [estimator, *estimator.get_params().values()]
+    return any(
+        callable(columns) or any(isinstance(name, str) for name in np.ravel(columns))
+        for part in parts
+        if isinstance(part, ColumnTransformer)
+        for _, _, columns in part.transformers
+    )
+
+
+def is_as_given(estimator: Any) -> bool:
+    """Whether an estimator takes rows as they were given."""
+    return isinstance(estimator, Pipeline) and isinstance(estimator[0], GivenColumns)
+
+
 def in_front(preparation: Any, estimator: Any) -> Any:
     """The method with the preprocessing in front of it, if there is any to do."""
-    if preparation is None:
+    if preparation is None or is_as_given(estimator):
         return estimator
     return Pipeline([("preparation", preparation), ("method", estimator)])

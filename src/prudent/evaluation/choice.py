@@ -35,6 +35,7 @@ from prudent.estimator_tools import (
     check_times,
     fit_inside,
 )
+from prudent.estimator_tools.labelled_rows import in_front
 from prudent.evaluation.estimators import FEWEST_TO_LEARN, FrequentClasses
 from prudent.evaluation.methods import Method, candidates
 from prudent.evaluation.promising import (
@@ -81,7 +82,9 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
     under the promise, see :mod:`prudent.rules.usefulness`. What is fitted to the rows
     that a promise rests on must not be chosen by them: this belongs inside a wrapper.
 
-    `share` is that of the rows that the wrapper around it holds out.
+    `share` is that of the rows that the wrapper around it holds out; `preparation` is a
+    transformer, not fitted, in front of each candidate but those that take the rows as
+    they were given.
     """
 
     chooses = True
@@ -95,6 +98,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         cv: int = 5,
         random_state: int = 0,
         time_limit: float | None = None,
+        preparation: Any = None,
     ) -> None:
         self.estimators = estimators
         self.wish = wish
@@ -102,6 +106,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
         self.cv = cv
         self.random_state = random_state
         self.time_limit = time_limit
+        self.preparation = preparation
 
     def methods(self) -> tuple[Method, ...]:
         """The candidates."""
@@ -240,7 +245,7 @@ class ChosenClassifier(ClassifierMixin, BaseEstimator):
 
     def _new(self, method: Method, y: NDArray[Any]) -> Any:
         """A candidate, not fitted, that a class of few rows does not stop."""
-        estimator = method.estimator(self.random_state)
+        estimator = in_front(self.preparation, method.estimator(self.random_state))
         _, counts = np.unique(y, return_counts=True)
         rare = counts.min() < MAY_BE_LACKING
         return FrequentClasses(estimator) if rare else estimator

@@ -29,7 +29,7 @@ from prudent.core.order import forward_folds
 from prudent.core.rows import hold_out, one_row_per_group
 from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools import fit_inside, predict_set
-from prudent.estimator_tools.labelled_rows import LabelledRows, in_front
+from prudent.estimator_tools.labelled_rows import LabelledRows, in_front, is_as_given
 from prudent.evaluation.choice import chosen_in
 from prudent.evaluation.estimators import FEWEST_TO_LEARN
 from prudent.evaluation.frame import Measured, Tally, counted, in_sets
@@ -78,7 +78,9 @@ class Task:
     _: KW_ONLY
     moments: Sequence[ClassMoments] | None = None  # of training parts; None: prepared
     moment_seconds: float = 0.0  # they took for one fold
-    preparation: Any = None  # transformer, not fitted, in front of every method
+    # Transformer, not fitted, in front of each method that does not take the rows as
+    # they were given.
+    preparation: Any = None
     settings: Settings  # as they were asked for
     wish: Wish | None  # the promise asked for
     plane: FloatArray | None  # (n, 2): rows on the two discriminant axes
@@ -823,7 +825,7 @@ def _learnable(moments: ClassMoments) -> ClassMoments:
 def _add_shift(measured: Measured, fitted: Any, task: Task, index: int) -> None:
     """Wrong predictions of a sample of the tested rows, moved by each of SHIFTS."""
     fold = task.folds[index]
-    if fold.repeat > 1:
+    if fold.repeat > 1 or is_as_given(fitted):  # words do not move
         return
     size = math.ceil(SHIFT_ROWS / task.settings.n_folds)
     drawn = plain_sample(len(fold.test), size, task.settings.random_state)
@@ -878,6 +880,8 @@ def _regions(estimator: Any, task: Task) -> RegionMap | None:
 
 
 def _parameters(estimator: Any) -> dict[str, str]:
+    if is_as_given(estimator):
+        estimator = estimator[-1]
     return {
         name: repr(value)
         for name, value in sorted(estimator.get_params().items())

@@ -47,6 +47,9 @@ class Method:
     # Whether it chooses among others inside its training part, and so uses nothing of a
     # table of them.
     chooses: bool = False
+    is_own: bool = False  # an estimator that was given, which no command can name
+    # Whether it takes rows as they were given, with nothing in front of it.
+    takes_table: bool = False
 
     def estimator(self, random_state: int | None) -> Any:
         """Return an estimator that is not fitted yet."""
@@ -325,7 +328,26 @@ def _method(wanted: Any, argument: str) -> Method:
             "rows of each fold: give the estimator without `FrozenEstimator`; "
             "`prudent.certify` holds a fitted model to rows that it has not seen."
         )
-    return Method(name, partial(_copy, estimator))
+    return Method(name, partial(_copy, estimator), is_own=True)
+
+
+def on_rows_as_given(methods: Sequence[Method], head: Any) -> tuple[Method, ...]:
+    """The methods; own ones that find columns by name take rows like those of `head`.
+
+    It is the data frame that was given, without its rows, or None if there is none.
+    """
+    from prudent.estimator_tools.labelled_rows import as_given
+
+    taken = []
+    for method in methods:
+        if method.is_own and head is not None:
+            estimator = method.build(None)
+            ready = as_given(head, estimator)
+            if ready is not estimator:
+                build = partial(_copy, ready)
+                method = replace(method, build=build, takes_table=True)
+        taken.append(method)
+    return tuple(taken)
 
 
 def dotted(path: str) -> Method:

@@ -14,7 +14,7 @@ from prudent.core.binomial import fewest_rows
 from prudent.core.guarantee import Guarantee
 from prudent.core.rows import fewest_to_hold_out
 from prudent.core.types import IntArray
-from prudent.estimator_tools.labelled_rows import in_front
+from prudent.estimator_tools.labelled_rows import in_front, is_as_given
 from prudent.estimator_tools.subgroups import SubgroupsOption
 from prudent.evaluation.estimators import FrequentClasses
 from prudent.evaluation.records import Needs
@@ -239,8 +239,13 @@ def promising(
     can rank others; `subgroups` as for `wrap`.
     """
     inner = affordable(clone(estimator), counts, split=split)
+    if is_as_given(inner):
+        preparation = None
     if is_choice(inner):
         inner.set_params(wish=wish)
+        if any(method.takes_table for method in inner.methods()):
+            inner.set_params(preparation=preparation)
+            preparation = None
     by_itself = wish.kind == "coverage" and preparation is None and not wish.subgroups
     if is_full_conformal(inner) and by_itself:
         certain = coverage_settings(wish, n_methods)

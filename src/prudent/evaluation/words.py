@@ -55,6 +55,8 @@ COVERAGES = (0.9, 0.95, 0.98, 0.99)
 FEWEST_OF_CLASS = 10
 # Rows of a fit for each one that it holds out to prove an error.
 ROWS_PER_HELD_OUT = 3.25
+# Digits of a confidence that is to be typed.
+DIGITS = 6
 # Most limits in the line of costs.
 MOST_COSTS = 4
 
@@ -575,24 +577,36 @@ def _before_a_choice(findings: Findings) -> list[str]:
     elif items and choice is not None:
         # A command that is printed needs no other one.
         typed = f" To use it: prudent fit ... --method {choice.method}."
-        is_printed = findings.settings.next_command is not None
+        settings = findings.settings
+        is_printed = settings.next_command is not None or settings.own
         sentences.append(
             f"{choice.method} chooses inside its training part: its promise needs no "
             f"fresh rows.{'' if is_printed else typed}"
         )
-        sentences.append(
-            "Another row picked from this table is certified by fresh rows (prudent "
-            "certify)."
-            if averaged
-            else "Another row picked from this table: add --among "
-            f"{len(findings.rows)}."
-        )
+        other = "Another row picked from this table"
+        if averaged:
+            other += " is certified by fresh rows (prudent certify)."
+        elif settings.own:
+            looked_at = sum(not row.chooses for row in findings.rows)
+            confidence = 1 - (1 - settings.confidence) / looked_at
+            other += (
+                f": fit it with confidence={enough(confidence):g}, for {looked_at} "
+                "methods were looked at."
+            )
+        else:
+            other += f": add --among {len(findings.rows)}."
+        sentences.append(other)
     elif averaged:
         sentences.append(
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
     return sentences
+
+
+def enough(confidence: float) -> float:
+    """A confidence in few digits, not below the one that is asked."""
+    return math.ceil(confidence * 10**DIGITS - 1e-6) / 10**DIGITS
 
 
 def _sets_of_use(findings: Findings) -> float | None:

@@ -1,0 +1,135 @@
+"""The calls of Python that get a comparison again, and that use what it recommends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from numbers import Integral
+from typing import Any
+
+from prudent.comparison.result import Comparison
+from prudent.evaluation.methods import (
+    BASELINES,
+    CANDIDATES,
+    FOLDS_OF_CHOICE,
+    METHODS,
+    Method,
+    competing,
+)
+from prudent.evaluation.promising import wrap
+from prudent.evaluation.words import enough, reachable, recommended
+from prudent.rules.wish import parse_promise
+
+# Arguments that are not in the call to get it again, or at its start.
+NOT_REPEATED = {"X", "y", "methods", "baselines", "n_jobs", "time_limit"}
+
+
+def call_again(compare: Callable[..., Any], arguments: Mapping[str, Any]) -> str:
+    """The call of `compare` with these arguments, but for methods of one's own.
+
+    What is at its default is left out, but for folds and seed; arrays stand by name.
+    """
+    defaults = signature(compare).parameters
+    given = []
+    for name, value in arguments.items():
+        if name in NOT_REPEATED:
+            continue
+        default = defaults[name].default
+        is_default = value == default if _is_plain(value) else value is default
+        if name in ("cv", "random_state") or not is_default:
+            given.append(_setting(name, value))
+    return f"prudent.compare({', '.join(['X', 'y', *given])})"
+
+
+def call_to_use(
+    comparison: Comparison,
+    methods: Sequence[Method],
+    arguments: Mapping[str, Any],
+    *,
+    is_prepared: bool,
+) -> str | None:
+    """The call that makes a model of the row to use, or of the nearest promise.
+
+    Estimators that were given stand by their names. None where there is no such call:
+    without a promise, of subgroups that are no columns, of rows that the comparison
+    itself prepared for a method (`is_prepared`), and of a single method of prudent's.
+    """
+    used, promise = recommended(comparison), arguments["promise"]
+    if used is None and (nearest := reachable(comparison)) is not None:
+        promise = nearest.promise
+        used = next(row for row in comparison.rows if row.method == nearest.method)
+    parts = arguments["subgroups"]
+    if used is None or used.asked is None or not _are_columns(parts):
+        return None
+    taken = [m for m in methods if m.name == used.method]
+    if used.chooses:
+        taken = [*competing(methods)]
+    if is_prepared and not all(method.takes_table for method in taken):
+        return None
+    behind = [name for name in ("groups", "time") if arguments[name] is not None]
+    fit = f".fit({', '.join(['X', 'y', *(f'{name}={name}' for name in behind)])})"
+    seed = arguments["random_state"]
+    if used.chooses:
+        known = {**METHODS, **BASELINES, **CANDIDATES}
+        if not all(method.is_own or method.name in known for method in taken):
+            return None
+        listed = ", ".join(
+            f"({method.name!r}, {_variable(method)})"
+            if method.is_own
+            else repr(method.name)
+            for method in taken
+        )
+        settings = {"promise": promise, "confidence": arguments["confidence"]}
+        if parts is not None:
+            settings["subgroups"] = parts
+        settings |= {"cv": FOLDS_OF_CHOICE, "random_state": seed}
+        texts = [f"[{listed}]", *(_setting(*pair) for pair in settings.items())]
+        return f"prudent.BestClassifier({', '.join(texts)}){fit}"
+    (method,) = taken
+    if not method.is_own:
+        return None
+    classes = comparison.data.classes
+    wish = parse_promise(promise, classes, confidence=arguments["confidence"])
+    assert wish is not None
+    wrapped = wrap(
+        None,
+        wish,
+        n_classes=len(classes),
+        n_methods=sum(not method.chooses for method in methods),
+        random_state=seed,
+        subgroups=parts,
+    )
+    defaults = type(wrapped)(None).get_params(deep=False)
+    settings = {
+        name: value
+        for name, value in wrapped.get_params(deep=False).items()
+        if value != defaults[name]
+    }
+    if wrapped.confidence is not None:
+        settings["confidence"] = enough(wrapped.confidence)
+    texts = [_variable(method), *(f"{k}={value!r}" for k, value in settings.items())]
+    return f"prudent.{type(wrapped).__name__}({', '.join(texts)}){fit}"
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+def _setting(name: str, value: Any) -> str:
+    """An argument of a call; what is no number, text or None stands by its name."""
+    if value is None or _is_plain(value):
+        return f"{name}={value!r}"
+    return f"{name}={name}"
+
+
+def _are_columns(subgroups: Any) -> bool:
+    """Whether a classifier can find the subgroups in rows to come."""
+    if isinstance(subgroups, list | tuple):
+        return all(isinstance(item, str | Integral) for item in subgroups)
+    return subgroups is None or isinstance(subgroups, str | Integral)
+
+
+def _variable(method: Method) -> str:
+    """What an estimator that was given is called in a call."""
+    return re.sub(r"\W", "_", method.name)

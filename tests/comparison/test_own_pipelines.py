@@ -1,0 +1,232 @@
+"""Own estimators that find columns by name, and the call that uses the best row."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import prudent
+from prudent.comparison.protocol import labelled_rows
+from prudent.estimator_tools.labelled_rows import (
+    GivenColumns,
+    as_given,
+    head_of,
+    is_as_given,
+)
+from prudent.evaluation.evaluate import make_folds
+
+
+def draw(n, seed):
+    """Rows of numbers, words, levels, gaps and dates, and their labels."""
+    random = np.random.default_rng(seed)
+    age = random.integers(20, 80, n)
+    x = random.normal(size=n)
+    sex = random.choice(["f", "m"], n)
+    kind = random.choice([1, 2, 3], n)
+    score = (age - 50) / 10 + 1.5 * (sex == "f") + x + (kind == 1)
+    label = np.where(score + random.normal(scale=0.5, size=n) > 1, "yes", "no")
+    x[random.random(n) < 0.1] = np.nan
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "x": x,
+            "sex": sex,
+            "kind": pd.Categorical(kind, categories=[3, 2, 1, 0]),
+            "flag": random.random(n) < 0.5,
+            "day": pd.Timestamp("2020-01-31") + pd.to_timedelta(age, "D"),
+            "count": pd.array(np.where(age > 70, None, age), dtype="Int64"),
+        }
+    )
+    return frame, label
+
+
+X, Y = draw(400, 0)
+NUMBERS = make_pipeline(SimpleImputer(), StandardScaler())
+BY_NAME = make_pipeline(
+    ColumnTransformer(
+        [
+            ("numbers", NUMBERS, ["age", "x"]),
+            ("words", OneHotEncoder(), ["sex", "kind"]),
+        ]
+    ),
+    LogisticRegression(),
+)
+BY_TYPE = make_pipeline(
+    ColumnTransformer(
+        [
+            ("numbers", NUMBERS, make_column_selector(dtype_include="number")),
+            ("levels", OneHotEncoder(), make_column_selector(dtype_include="category")),
+        ]
+    ),
+    LogisticRegression(),
+)
+
+
+@pytest.mark.parametrize("chosen", [slice(None), slice(7, 30), slice(0, 1)])
+def test_rows_come_back_as_they_were_given(chosen):
+    rows = labelled_rows(X, Y)
+    given = GivenColumns(X.head(0)).fit_transform(rows.X[chosen])
+    expected = X.iloc[chosen].reset_index(drop=True)
+    pd.testing.assert_frame_equal(given, expected)
+
+
+def test_rows_of_numbers_come_back_with_their_names():
+    numbers = X[["age", "x"]]
+    array = np.column_stack([labelled_rows(numbers, Y).X, np.ones(len(X))])
+    given = GivenColumns(numbers.head(0)).fit_transform(array)
+    pd.testing.assert_frame_equal(given, numbers)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_rows_of_other_libraries_come_back(library):
+    plain = X[["age", "x", "sex", "flag"]]
+    frame = pl.from_pandas(plain) if library == "polars" else pa.table(plain)
+    given = GivenColumns(head_of(frame)).fit_transform(labelled_rows(frame, Y).X)
+    assert type(given) is type(frame)
+    assert given.equals(frame)
+
+
+def test_only_estimators_that_find_columns_by_name_get_the_table():
+    by_position = ColumnTransformer([("numbers", NUMBERS, [0, 1])])
+    search = GridSearchCV(BY_NAME, {"logisticregression__C": [0.1, 1.0]}, cv=2)
+    for estimator, is_by_name in (
+        (BY_NAME, True),
+        (BY_TYPE, True),
+        (search, True),
+        (make_pipeline(by_position, LogisticRegression()), False),
+        (LogisticRegression(), False),
+    ):
+        assert is_as_given(as_given(head_of(X), estimator)) == is_by_name
+    assert head_of(X.to_numpy()) is None
+
+
+@pytest.mark.parametrize("own", [BY_NAME, BY_TYPE], ids=["names", "types"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_errors_are_those_of_the_pipeline_on_the_frame(own, n_jobs):
+    found = prudent.compare(
+        *(X, Y),
+        methods={"mine": own},
+        baselines=["logistic"],
+        promise="none",
+        n_jobs=n_jobs,
+    )
+    (mine,) = [row for row in found.rows if row.method == "mine"]
+    codes = np.unique(Y, return_inverse=True)[1]
+    wrong = 0
+    for fold in make_folds(codes, 5, 1, 0):
+        model = clone(own).fit(X.iloc[fold.train], Y[fold.train])
+        wrong += np.sum(model.predict(X.iloc[fold.test]) != Y[fold.test])
+    assert mine.failure is None
+    assert mine.error == pytest.approx(wrong / len(Y))
+
+
+def test_it_stands_beside_methods_of_numbers_in_the_row_that_chooses():
+    found = prudent.compare(
+        *(X, Y),
+        methods=[("mine", BY_NAME), "minimax"],
+        baselines=["majority"],
+        promise="error <= 20%",
+    )
+    rows = {row.method: row for row in found.rows}
+    assert all(row.failure is None for row in rows.values())
+    assert rows["best"].notes == ("mine in 5 folds",)
+    assert rows["best"].asked.kept == "kept"
+    assert not any("out:" in text for row in rows.values() for text in row.warnings)
+
+
+def test_promises_by_subgroup_reach_it():
+    found = prudent.compare(
+        *(X, Y),
+        methods={"mine": BY_NAME},
+        baselines=(),
+        promise="error <= 30% in every sex",
+    )
+    (mine,) = found.rows
+    scopes = {item.guarantee.subgroup for item in mine.asked.items}
+    assert scopes == {None, "sex=f", "sex=m"}
+    assert mine.asked.decided > 0.5
+
+
+@pytest.mark.parametrize(
+    ("promise", "name"),
+    [
+        ("error <= 15%", "SelectiveClassifier"),
+        ("missed yes <= 20%", "NeymanPearsonClassifier"),
+        ("coverage >= 90%", "ConformalClassifier"),
+        ("error <= 30% in every sex", "SelectiveClassifier"),
+    ],
+)
+def test_the_call_to_use_it_makes_the_promise(promise, name):
+    arguments = {"methods": {"my model": BY_NAME}, "baselines": ["logistic"]}
+    found = prudent.compare(X, Y, promise=promise, best=False, **arguments)
+    if found.rows[0].method != "my model":
+        pytest.fail("the rows are made so that it is recommended")
+    call = found.settings.next_command
+    assert call.startswith(f"prudent.{name}(my_model, ")
+    model = eval(call, {"prudent": prudent, "X": X, "y": Y, "my_model": BY_NAME})
+    asked = found.rows[0].asked.items[0].guarantee
+    (own, *_) = model.guarantees_
+    assert own.quantity == asked.quantity
+    # Ranks among the rows held out, of all rows or of a training part.
+    assert own.bound == pytest.approx(asked.bound, abs=0.01)
+    if own.confidence is not None:
+        # Two methods share the level.
+        assert own.confidence == pytest.approx(0.975, abs=0.013)
+        assert own.confidence >= 0.975
+    assert f"To use it:  {call}" in str(found)
+    assert call in found._repr_html_().replace("</span> <span>", " ")
+
+
+def test_the_call_of_the_row_that_chooses_names_all_candidates():
+    forest = RandomForestClassifier(20, random_state=0)
+    numbers = X[["age", "count"]].fillna({"count": 0}).astype(float)
+    found = prudent.compare(
+        *(numbers, Y),
+        methods={"forest": forest},
+        baselines=["logistic", "lda"],
+        promise="error <= 40%",
+        groups=np.arange(400) // 2,
+    )
+    call = found.settings.next_command
+    assert call == (
+        "prudent.BestClassifier([('forest', forest), 'logistic', 'lda'], "
+        "promise='error <= 40%', confidence=None, cv=3, random_state=0)"
+        ".fit(X, y, groups=groups)"
+    )
+    names = {"X": numbers, "y": Y, "forest": forest, "groups": np.arange(400) // 2}
+    model = eval(call, {"prudent": prudent, **names})
+    assert model.guarantees_[0].bound == 0.4
+    text = " ".join(str(found).split())
+    assert "prudent fit" not in text
+    assert "fit it with confidence=0.983334, for 3 methods were looked at" in text
+
+
+def test_no_call_is_named_that_would_do_something_else():
+    """Gaps are filled by the comparison alone; no matrix of bool tells of new rows."""
+    mixed = prudent.compare(
+        *(X, Y), methods={"mine": BY_NAME}, baselines=["lda"], promise="error <= 20%"
+    )
+    assert mixed.settings.next_command is None
+    numbers = X[["age"]].astype(float)
+    by_matrix = prudent.compare(
+        *(numbers, Y),
+        methods={"mine": LogisticRegression()},
+        baselines=(),
+        subgroups=X[["sex"]],
+        promise="error <= 40%",
+    )
+    assert by_matrix.settings.next_command is None
+    usual = prudent.compare(
+        numbers, Y, methods=["lda"], baselines=(), promise="error <= 40%"
+    )
+    assert usual.settings.next_command is None
+    assert usual.settings.own == ()
