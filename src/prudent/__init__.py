@@ -45,9 +45,12 @@ _PUBLIC = {
     "audit": "prudent.auditing.run",
 }
 __all__ = ["__version__", *_PUBLIC]
+_SUBPACKAGES = {"dask", "datasets", "io", "metrics", "model_selection", "plots"}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return import_module(f"prudent.{name}")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'prudent' has no attribute {name!r}")
     value = getattr(import_module(_PUBLIC[name]), name)
@@ -56,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted(set(globals()) | set(__all__) | _SUBPACKAGES)

@@ -106,3 +106,19 @@ def test_a_stored_model_answers_without_what_it_does_not_need(
     # The measured columns of the new rows are wrong: the promise is broken.
     code = 7 if command is MONITOR else 0
     assert f"LOADED [] {code}" in ended.stderr, ended.stderr
+
+
+def test_the_modules_of_the_reference_are_there_after_one_import():
+    probe = (
+        "import sys, prudent; assert 'matplotlib' not in sys.modules; "
+        "print(prudent.plots.DriftDisplay.__name__, prudent.datasets.__name__, "
+        "prudent.model_selection.cross_val_predict_set.__name__, "
+        "prudent.metrics.__name__, {'io', 'dask', 'plots'} <= set(dir(prudent)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    expected = (
+        "DriftDisplay prudent.datasets cross_val_predict_set prudent.metrics True"
+    )
+    assert ended.stdout.split() == expected.split()
