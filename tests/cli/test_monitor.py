@@ -792,6 +792,19 @@ def test_the_page_tells_the_two_rows_of_an_alarm_apart(operator, prudent, tmp_pa
     )
     assert f'<p class="verdict">Broken since row {row}</p>' in page
     assert re.search(r"<text[^>]*>rows counted</text>", page)
+    table = page[page.index("What is watched") :]
+    heads = re.findall(r"<th[^>]*>(.*?)</th>", table.partition("</thead>")[0])
+    cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", table.partition("<tbody>")[2])
+    heads, cells = (
+        [re.sub("<.*?>", "", text).strip() for text in texts]
+        for texts in (heads, cells)
+    )
+    shown = dict(zip(heads, cells, strict=False))
+    assert [*shown][:4] == ["promise", "verdict", "since", "rows counted"]
+    assert shown["verdict"] == "broken"
+    assert shown["since"].startswith(f"row {row} (")
+    assert shown["rows counted"] == f"{promise['monitor']['n']}"
+    assert float(shown["e-value"]) >= 20
     # One sentence on wrong alarms, that of the terminal: two levels are said at once.
     (said,) = (line for line in outcome.out.splitlines() if "ever says" in line)
     assert said.endswith("or that the promise is false, with at most 10 %.")

@@ -432,7 +432,7 @@ def _show(
             [f"{model.name}: {watched}. {rows}.", *not_watched],
             # The verdict first, a word of its own.
             (
-                [heads[0], "verdict", "since", *heads[1:-1]],
+                ["promise", "verdict", "since", *heads[2:]],
                 [[f.name, f.verdict, f.since, *f.cells] for f in findings_shown],
             ),
             [
