@@ -381,3 +381,8 @@ class TestShares:
                 assert claim.bound == upper_limit(positive, n, level=level)
             else:
                 assert claim.bound == 1 - upper_limit(n - positive, n, level=level)
+
+
+def test_a_name_in_the_place_of_groups_is_refused_with_what_to_give(lda):
+    with pytest.raises(ValueError, match=r"got the text 'id': give .* X\['id'\]"):
+        certify(lda, NEW, NEW_Y, groups="id")

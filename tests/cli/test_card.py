@@ -591,6 +591,15 @@ def test_a_promise_that_is_the_same_for_many_classes_is_said_at_once():
     assert len(card["table"]) == 10
 
 
+def test_classes_whose_promise_is_the_same_are_named_where_others_have_another():
+    coverage = {"quantity": "coverage", "sense": ">="}
+    alike = [Guarantee(**coverage, bound=0.8, scope=label) for label in ("a", "b", "4")]
+    card = promise_card([*alike, Guarantee(**coverage, bound=0.95, scope="d")])
+    together, alone = card["promise"]
+    assert together.startswith("Of the rows of each of the 3 classes 'a', 'b', '4', at")
+    assert alone.startswith("Of the rows of class 'd', at least 95 in 100 have")
+
+
 def test_rows_of_the_fit_that_proved_a_promise_were_not_used_for_that_alone():
     model = ConformalClassifier().fit(X[:100], WORDS[:100])
     card = promise_card(model.guarantees_)

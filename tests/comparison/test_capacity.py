@@ -66,6 +66,24 @@ def test_share_that_no_fold_proves_is_a_verdict_of_its_own():
     assert best >= reached.least == 0.96
 
 
+def test_the_explorer_says_that_rows_count_only_with_the_share():
+    comparison = compared("error <= 5% and handed over <= 4%")
+    page = comparison._repr_html_()
+    assert "Rows count only where the share asked for is proved, too." in page
+    section = page[page.index('id="frontier-title"') :]
+    table = section.partition("<tbody>")[2].partition("</tbody>")[0]
+    lines = re.findall(r"<tr.*?</tr>", table, re.S)
+    assert len(lines) == len(comparison.rows)
+    assert any(row.asked.decided for row in comparison.rows)
+    for line in lines:
+        cells = re.findall(r"<t[hd].*?>(.*?)</t", line, re.S)
+        _, answered, _, wrong = [re.sub("<.*?>", "", cell).strip() for cell in cells]
+        # Nothing is answered with the share, so nothing is wrong.
+        assert (answered[:3], wrong) == ("0.0", "\N{EN DASH}")
+    usual = compared("error <= 25%")._repr_html_()
+    assert "Rows count only where" not in usual
+
+
 def test_where_no_limit_goes_with_the_share_what_can_be_had_without_it_is_named():
     random = np.random.default_rng(0)
     rows = random.normal(size=(1500, 4))

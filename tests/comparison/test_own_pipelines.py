@@ -186,6 +186,20 @@ def test_the_call_to_use_it_makes_the_promise(promise, name):
     assert call in found._repr_html_().replace("</span> <span>", " ")
 
 
+@pytest.mark.parametrize(("labels", "text"), [((0, 1), "1"), ((False, True), "True")])
+def test_the_call_names_labels_as_they_are(labels, text):
+    y = np.array(labels)[(Y == "yes").astype(int)]
+    found = prudent.compare(
+        *(X, y),
+        methods={"mine": BY_NAME},
+        baselines=(),
+        promise=f"missed {text} <= 20%",
+    )
+    call = found.settings.next_command
+    model = eval(call, {"prudent": prudent, "X": X, "y": y, "mine": BY_NAME})
+    assert model.guarantees_[0].scope == labels[1]
+
+
 def test_the_call_of_the_row_that_chooses_names_all_candidates():
     forest = RandomForestClassifier(20, random_state=0)
     numbers = X[["age", "count"]].fillna({"count": 0}).astype(float)

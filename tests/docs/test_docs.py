@@ -22,6 +22,7 @@ from prudent.core.binomial import fewest_rows, most_wrong
 from prudent.datasets import BUNDLED
 from prudent.evaluation.promising import rows_needed
 from prudent.io import read_table, training_data
+from prudent.io.table import MISSING_WORDS
 from prudent.plots.display import STYLE_FILE
 from prudent.rules.wish import parse_promise
 
@@ -384,3 +385,12 @@ def test_pictures_of_the_guide_show_the_figures_of_its_sentences():
     at_random, latest = re.findall(r"held out [a-z ]+: (\d+) of 100 false", drawn)
     assert f"is false in {at_random} where" in " ".join(words)
     assert f"in {latest} where the latest are" in " ".join(words)
+
+
+def test_the_page_names_the_words_that_are_no_value():
+    text = (DOCS / "getting_started.rst").read_text(encoding="utf-8")
+    sentence = re.search(
+        r"Missing are empty\s+cells(.*?), in text columns too", text, re.S
+    )
+    named = re.findall(r"``(.*?)``", sentence[1])
+    assert sorted(["", *named]) == sorted(MISSING_WORDS)

@@ -714,6 +714,19 @@ def test_own_promises_are_said_with_their_room():
     ) in verdict(found)
 
 
+def test_of_own_promises_the_broken_one_is_said_and_none_that_allows_all():
+    wide = checked(0.4, violations=4, scope="wide")
+    narrow = checked(0.05, violations=20, scope="narrow")
+    narrow = replace(narrow, check=replace(narrow.check, verdict="broken"))
+    found = findings(covering("lda", 0.9, own=(wide, narrow), own_kept="broken"))
+    (said,) = [line for line in verdict(found) if "by themselves" in line]
+    assert "error of 'narrow' at most 0.05" in said
+    assert "'wide'" not in said
+    idle = checked(1.0, violations=4, scope="a")
+    found = findings(covering("lda", 0.9, own=(idle,), own_kept="consistent"))
+    assert not any("by themselves" in line for line in verdict(found))
+
+
 def test_too_few_rows_for_any_method_says_what_could_help():
     needs = needing(rows=593, label="malignant")
     found = findings(
@@ -855,3 +868,33 @@ def test_the_key_says_that_the_fit_of_a_row_that_chooses_is_not_of_the_plain_met
     assert also not in table_lines(findings(plain))
     assert also not in table_lines(findings(plain, replace(best, fit_seconds=None)))
     assert also not in table_lines(findings(plain, best), width=70)  # fit is left out
+
+
+def test_of_many_classes_the_smallest_sets_are_named_where_no_row_is_decided():
+    lda = covering("lda", 0.02)
+    lda = replace(lda, asked=replace(lda.asked, sets=holding(3.2, 5)))
+    qda = covering("qda", 0.01)
+    qda = replace(qda, asked=replace(qda.asked, sets=holding(2.9, 5)))
+    found = findings(lda, qda)
+    five = tuple("abcde")
+    data = replace(found.data, classes=five, class_counts=(20,) * 5)
+    first, *_ = verdict(replace(found, data=data))
+    assert first.endswith(
+        "no method decides more than 2 % of the rows. Sets alone can be had: those of "
+        "qda hold 2.90 of 5 classes on average (--method qda)."
+    )
+
+
+def test_with_groups_the_most_frequent_class_is_that_of_the_rows_tested():
+    """One row of each of 50 groups: always 'a' errs in 20 % of them, not in half."""
+    found = doubtful(0.3, (50, 50))
+    tested = tuple(
+        replace(row, confusion=((40.0, 0.0), (4.0, 6.0))) for row in found.rows
+    )
+    first, *_ = verdict(replace(found, rows=tested))
+    assert (
+        "That is worse than always answering 'a', which errs in 20.0 % of the rows "
+        "tested." in first
+    )
+    # 50 groups cannot hold out the 29 that an error of 10 % needs.
+    assert "error <=" not in first

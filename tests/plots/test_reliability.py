@@ -78,3 +78,8 @@ def test_numbers_of_any_model():
 def test_bad_numbers(truth, numbers, message):
     with pytest.raises(ValueError, match=message):
         ReliabilityDisplay.from_predictions(truth, numbers)
+
+
+def test_probabilities_of_all_classes_are_refused_with_what_to_give():
+    with pytest.raises(ValueError, match=r"shape \(3, 2\): give the column of True"):
+        ReliabilityDisplay.from_predictions([True, False, True], np.full((3, 2), 0.5))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from prudent.core.guarantee import Guarantee
-from prudent.io.errors import aligned
+from prudent.io.errors import aligned, counted
 
 if TYPE_CHECKING:
     import pyarrow
@@ -197,7 +197,9 @@ class Audit:
         if self.verdict == "no violation found":
             remarks += self._why_none()
         if self.verdict == "nothing to test":
-            remarks += [f"{n} draws: {text}" for text, n in self.refusals.items()]
+            remarks += [
+                f"{counted(n, 'draw')}: {text}" for text, n in self.refusals.items()
+            ]
         if self.outside:
             lines = [cells_of(row) for row in self.outside]
             remarks += ["outside its assumptions", *aligned([HEADS, *lines])]
@@ -208,10 +210,10 @@ class Audit:
         beyond = [row for row in self.rows if row.broken]
         if not beyond:
             return []
-        counted = "1 row has" if len(beyond) == 1 else f"{len(beyond)} rows have"
+        have = "1 row has" if len(beyond) == 1 else f"{len(beyond)} rows have"
         least = min(row.p_value for row in self.rows)
         return [
-            f"{counted} draws beyond their bound (broken), which contradicts nothing: "
+            f"{have} draws beyond their bound (broken), which contradicts nothing: "
             "a promise with a confidence may be broken in so many draws as stand under "
             "allowed, one on average in single models. A row is refuted (*) if its p "
             f"is small for the smallest of {len(self.rows)}, which are tested at once "

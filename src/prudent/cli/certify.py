@@ -497,7 +497,8 @@ def _spelled(words: list[str], labels: Iterable[Any], what: str) -> NDArray[Any]
         if word not in known:
             raise CommandError(
                 f"certify: `y` holds the label {word!r}, which the {what} does not "
-                f"know; its classes are {list(known)}",
+                f"know; its classes are {list(known)}. Leave such rows out; what is "
+                "certified is then about rows of these classes alone",
                 ExitCode.DATA,
             )
     return np.array([known[word] for word in words])

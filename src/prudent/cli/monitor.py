@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 DEFAULT_LEVEL = 0.05
 FITTED = "is the table that the model was fitted to"
 SHORT = 4  # characters of a digest that are shown
+ORDER = (
+    "Rows count in the order of the file: where that is not the order in which they "
+    "came, sort them by time or shuffle them, and start a new --state."
+)
 
 
 @options.grouped
@@ -400,7 +404,7 @@ def _show(
     json_file: str | None,
 ) -> None:
     """Print the table, or JSON, and write the report."""
-    from prudent.cli.watching import findings, named, wrong_alarms
+    from prudent.cli.watching import ALARM_VERDICTS, findings, named, wrong_alarms
 
     promises, drift = findings(watch, features)
     findings_shown = promises if drift is None else [*promises, drift]
@@ -415,6 +419,8 @@ def _show(
     missing = "drift: not watched, give --reference"
     not_watched = [missing] if watch.drift is None else []
     worth = wrong_alarms(watch)
+    if any(finding.verdict in ALARM_VERDICTS for finding in findings_shown):
+        worth.append(ORDER)
     record = _record(watch, model, data, promises, drift)
     if not write_json(record, json_file):
         print(f"{model.name}  {watched}    {rows}")

@@ -210,8 +210,8 @@ class Columns(Reading):
     missing: Annotated[
         Missing,
         typer.Option(
-            help="What to do with missing cells: fill (median, and a column that says "
-            "where), mean, drop-rows, error."
+            help="What to do with missing cells (empty, NA, NaN, NULL, None, ?): fill "
+            "(median, and a column that says where), mean, drop-rows, error."
         ),
     ] = "fill"
     categorical: Annotated[

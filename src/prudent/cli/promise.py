@@ -320,7 +320,9 @@ def _refuse_repeats(
     noun, place = table.place(int(rows[first])).split(" ", 1)
     places = f"{noun}s {place} and "
     places += table.place(int(rows[again])).removeprefix(f"{noun} ")
-    hint = "" if ids is not None else "; --id COL tells different rows apart"
+    hint = ""
+    if ids is None:
+        hint = "; --id COL tells different rows apart, which trees may score alike"
     verb = "repeats" if n_repeated == 1 else "repeat"
     raise TableError(
         f"{counted(n_repeated, 'row')} {verb} an earlier one ({places}): remove them, "

@@ -45,13 +45,15 @@ def call_again(compare: Callable[..., Any], arguments: Mapping[str, Any]) -> str
 def call_to_use(
     comparison: Comparison,
     methods: Sequence[Method],
+    classes: Sequence[Any],
     arguments: Mapping[str, Any],
     *,
     is_prepared: bool,
 ) -> str | None:
     """The call that makes a model of the row to use, or of the nearest promise.
 
-    Estimators that were given stand by their names. None where there is no such call:
+    Estimators that were given stand by their names, and `classes` are the labels as
+    they are. None where there is no such call:
     without a promise, of subgroups that are no columns, of rows that the comparison
     itself prepared for a method (`is_prepared`), and of a single method of prudent's.
     """
@@ -89,7 +91,6 @@ def call_to_use(
     (method,) = taken
     if not method.is_own:
         return None
-    classes = comparison.data.classes
     wish = parse_promise(promise, classes, confidence=arguments["confidence"])
     assert wish is not None
     wrapped = wrap(

@@ -263,7 +263,9 @@ def compare(
     if not own:
         return comparison
     is_prepared = preprocessing(rows.X, rows.missing) is not None
-    call = call_to_use(comparison, chosen, arguments, is_prepared=is_prepared)
+    call = call_to_use(
+        *(comparison, chosen, rows.classes.tolist(), arguments), is_prepared=is_prepared
+    )
     settings = replace(comparison.settings, own=own, next_command=call)
     return replace(comparison, settings=settings)
 

@@ -23,6 +23,11 @@ def check_classes(y: NDArray[Any]) -> None:
 
 def check_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
     """Group labels as an array: one for each row, two groups at least."""
+    if isinstance(groups, str):
+        raise ValueError(
+            f"`groups` must hold one label for each row, got the text {groups!r}: give "
+            f"the column itself, such as X[{groups!r}]."
+        )
     labels = column_or_1d(groups)
     if len(labels) != n_rows:
         raise ValueError(

@@ -467,7 +467,8 @@ def refuse_seen_keys(name: str, known: KnownRows, keys: Keys) -> None:
         raise ValueError(
             f"{name}: {thousands(n_seen)} of these {thousands(len(keys))} rows were in "
             "the fit of the model, whose errors on them say nothing about new rows. "
-            "Give rows that it has not seen."
+            "Give rows that it has not seen. Rows of equal cells count as the same: "
+            "drop the copies before the rows are parted."
         )
 
 

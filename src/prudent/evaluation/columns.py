@@ -396,7 +396,8 @@ def _heading(findings: Findings) -> list[str]:
         between = f"{least}" if least == most else f"{least} to {most}"
         shown = f"{len(counts)} classes of {between} rows"
     repeats = f" × {settings.n_repeats}" if settings.n_repeats > 1 else ""
-    folds = "folds forward in time" if data.order else "folds"
+    folds = "fold" if settings.n_folds == 1 else "folds"
+    folds += " forward in time" if data.order else ""
     asked = "no promise asked for; all figures are out of fold"
     if settings.promise != "none":
         asked = f"asked: {words.asked_for(findings)}"

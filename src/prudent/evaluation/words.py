@@ -13,7 +13,6 @@ from prudent.core.binomial import fewest_rows
 from prudent.core.checks import PromiseCheck
 from prudent.core.guarantee import Guarantee
 from prudent.evaluation.records import (
-    Data,
     Findings,
     Frontier,
     MethodRow,
@@ -168,9 +167,12 @@ def _most_useful(findings: Findings) -> str:
             "none in the others: a fit may answer nothing."
         )
     if used.less_useful_than == first.method:
+        is_certain = any(item.guarantee.confidence is not None for item in asked.items)
+        again = f" ({_among(findings)})" if is_certain else ""
         sentences.append(
             f"A paired test shows {first.method} to be of more use here: --method "
-            f"{first.method} instead, as another row picked from this table."
+            f"{first.method} instead, as another row picked from this table"
+            f"{again}."
         )
     elif used in (first, *same) and others:
         sentences.append(f"No paired test tells {_listed(others)} from it.")
@@ -212,8 +214,7 @@ def _usefulness(asked: RequestedPromise, findings: Findings) -> str:
         rest = limit if len(items) == 1 else ""
         if asked.worst_subgroup is not None:
             worst = asked.worst_subgroup
-            most = f"{percent(worst.rate, 1)} with {worst.label}"
-            rest = f", at most {most}{limit}"
+            rest = f", most with {worst.label}: {percent(worst.rate, 1)}{limit}"
         errors = f"{wrong} of the answers are wrong{rest}"
         return f"it answers {share} of the rows, and {errors}{''.join(queues)}"
     assert asked.sets is not None
@@ -275,31 +276,62 @@ def _doubts(asked: RequestedPromise, findings: Findings) -> list[str]:
             how = "no better"
         doubts.append(
             f"That is {how} than always answering {frequent}, which errs in "
-            f"{percent(trivial, 1)} of all rows."
+            f"{percent(trivial, 1)} of {_whose(findings)}."
         )
     if wrong > MANY_WRONG * allowed:
         doubt = "The promise is about sets, of which many hold several labels"
         # Where rows are too few the advice would only lead back here.
-        held_out = fewest_rows(allowed, findings.settings.confidence)
-        if findings.data.n_rows >= ROWS_PER_HELD_OUT * held_out and allowed < trivial:
+        confidence = findings.settings.confidence
+        if row_that_chooses(findings) is None:
+            confidence = 1 - (1 - confidence) / len(findings.rows)
+        held_out = fewest_rows(allowed, confidence)
+        if _most_held_out(findings) >= held_out and allowed < trivial:
             rate = percent(allowed, None).replace(" ", "")
             doubt += f"; for one about single answers: --promise 'error <= {rate}'"
         doubts.append(f"{doubt}.")
     return doubts
 
 
+def counted_rows(findings: Findings) -> tuple[float, ...]:
+    """Rows of each class that promises are counted by, shape (K,).
+
+    Of each group that is one row, and of rows in time order those that are tested.
+    """
+    tested = next((row.confusion for row in findings.ran if row.confusion), None)
+    if tested is None:
+        return tuple(map(float, findings.data.class_counts))
+    return tuple(map(sum, tested))
+
+
+def _most_held_out(findings: Findings) -> float:
+    """Rows that a fit holds out to prove a promise, about; with groups or times a fold.
+
+    Of a whole table `prudent fit` can prove what a fold of it cannot.
+    """
+    n_rows = min(sum(counted_rows(findings)), float(findings.data.n_rows))
+    if n_rows < findings.data.n_rows:
+        n_rows *= 1 - 1 / findings.settings.n_folds
+    return n_rows / ROWS_PER_HELD_OUT
+
+
+def _whose(findings: Findings) -> str:
+    """What the rows are called that a promise is counted by."""
+    few = sum(counted_rows(findings)) < findings.data.n_rows
+    return "the rows tested" if few else "all rows"
+
+
 def _most_frequent(findings: Findings) -> tuple[str, float]:
     """The most frequent class, and the error of always answering it."""
-    data = findings.data
-    frequent = _place_of_most_frequent(data)
-    error = 1 - data.class_counts[frequent] / sum(data.class_counts)
-    return shown(data.classes[frequent]), error
+    counts = counted_rows(findings)
+    frequent = _place_of_most_frequent(findings)
+    error = 1 - counts[frequent] / sum(counts)
+    return shown(findings.data.classes[frequent]), error
 
 
-def _place_of_most_frequent(data: Data) -> int:
+def _place_of_most_frequent(findings: Findings) -> int:
     """Place of the most frequent class; of equals the one with the last name."""
-    places = range(len(data.classes))
-    return max(places, key=lambda k: (data.class_counts[k], data.classes[k]))
+    counts, classes = counted_rows(findings), findings.data.classes
+    return max(range(len(classes)), key=lambda k: (counts[k], classes[k]))
 
 
 def _none_useful(findings: Findings) -> str:
@@ -343,7 +375,32 @@ def _none_useful(findings: Findings) -> str:
                 f"On this table no method that keeps this promise {does} {share}"
                 f"{whose}; {_listed(broken)} {verb} it."
             )
-    return f"{why} {_instead(findings, 'Reachable on this table')}".rstrip()
+    instead = _instead(findings, "Reachable on this table")
+    if not instead and any(each.decided for each in asked):
+        instead = _smallest_sets(findings)
+    return f"{why} {instead}".rstrip()
+
+
+def _smallest_sets(findings: Findings) -> str:
+    """How large the sets are where single answers are hardly given; "" of two classes.
+
+    Of two classes a set that is no answer holds both.
+    """
+    n_classes = len(findings.data.classes)
+    sizes = {
+        row.method: row.asked.sets.mean_size
+        for row in findings.ran
+        if row.asked is not None
+        and row.asked.sets is not None
+        and row.asked.kept in ("kept", "consistent")
+    }
+    if n_classes == 2 or not sizes or not _with_sets(findings):
+        return ""
+    least = min(sizes, key=lambda method: sizes[method])
+    return (
+        f"Sets alone can be had: those of {least} hold {sizes[least]:.2f} of "
+        f"{n_classes} classes on average (--method {least})."
+    )
 
 
 def _is_broken(row: MethodRow) -> bool:
@@ -472,14 +529,16 @@ def _own_promises(findings: Findings) -> list[str]:
     """What methods promise without being asked, the worst class of each."""
     sentences = []
     for row in findings.ran:
-        worst = row.worst_own
+        # The weakest: what it says holds for the other classes, too, unless one broke.
+        broken = [item for item in row.own if item.check.verdict == "broken"]
+        worst = max(broken or row.own, key=lambda item: item.allowed, default=None)
         if worst is None or row.own_kept is None:
             continue
         asked = () if row.asked is None else row.asked.items
         guarantee, measured = worst.guarantee, worst.check.measured
         if any(item.guarantee.quantity == guarantee.quantity for item in asked):
             continue  # that was asked for
-        if row.own_kept in ("nothing answered", NO_BETTER):
+        if row.own_kept in ("nothing answered", NO_BETTER) or worst.allowed >= 1:
             continue  # it says nothing
         name = QUANTITY.get(guarantee.quantity, guarantee.quantity)
         scope = "" if guarantee.scope is None else f" of {shown(guarantee.scope)}"
@@ -525,7 +584,12 @@ def _too_few(findings: Findings) -> list[str]:
     least = min(needs, key=lambda need: need.rows, default=None)
     rare = "" if least is None else _without_rare(findings, least)
     curve, sentences = findings.frontier, []
-    if least is not None and len(needs) == len(asked):
+    # What chooses among methods is as short of rows as they are, where it is no use.
+    others = [row.asked for row in findings.ran if row.asked and not row.chooses]
+    all_need = len(needs) == len(asked) or (
+        recommended(findings) is None and all(each.needs is not None for each in others)
+    )
+    if least is not None and all_need:
         weaker = "a weaker promise"
         of_use = _sets_of_use(findings)
         by_class = _with_sets(findings) and least.label is not None
@@ -583,25 +647,30 @@ def _before_a_choice(findings: Findings) -> list[str]:
             f"{choice.method} chooses inside its training part: its promise needs no "
             f"fresh rows.{'' if is_printed else typed}"
         )
-        other = "Another row picked from this table"
-        if averaged:
-            other += " is certified by fresh rows (prudent certify)."
-        elif settings.own:
-            looked_at = sum(not row.chooses for row in findings.rows)
-            confidence = 1 - (1 - settings.confidence) / looked_at
-            other += (
-                f": fit it with confidence={enough(confidence):g}, for {looked_at} "
-                "methods were looked at."
-            )
-        else:
-            other += f": add --among {len(findings.rows)}."
-        sentences.append(other)
+        sentences.append(
+            "Another row picked from this table is certified by fresh rows (prudent "
+            "certify)."
+            if averaged
+            else f"Another row picked from this table: {_among(findings)}."
+        )
     elif averaged:
         sentences.append(
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
     return sentences
+
+
+def _among(findings: Findings) -> str:
+    """What makes the promise of a row hold though it was picked from the table."""
+    settings = findings.settings
+    if not settings.own:
+        return f"add --among {len(findings.rows)}"
+    looked_at = sum(not row.chooses for row in findings.rows)
+    confidence = enough(1 - (1 - settings.confidence) / looked_at)
+    return (
+        f"fit it with confidence={confidence:g}, for {looked_at} methods were looked at"
+    )
 
 
 def enough(confidence: float) -> float:
@@ -611,8 +680,18 @@ def enough(confidence: float) -> float:
 
 def _sets_of_use(findings: Findings) -> float | None:
     """A coverage of sets that says more than always naming the most frequent class."""
-    error, _ = _worst_of_most_frequent(findings.data)
-    return next((rate for rate in COVERAGES if round(1 - rate, 12) < error), None)
+    error, _ = _worst_of_most_frequent(findings)
+    most = float(findings.data.n_rows)
+    if sum(counted_rows(findings)) < most:  # only rows held out can rank others
+        most = _most_held_out(findings)
+    return next(
+        (
+            rate
+            for rate in COVERAGES
+            if round(1 - rate, 12) < error and most >= rate / (1 - rate)
+        ),
+        None,
+    )
 
 
 def needed(needs: Needs) -> str:
@@ -857,14 +936,14 @@ def trivial_error(findings: Findings) -> float | None:
     curve = findings.frontier
     if curve is None or not curve.about_rows:
         return None
-    error, _ = _worst_of_most_frequent(findings.data)
+    error, _ = _worst_of_most_frequent(findings)
     return error
 
 
-def _worst_of_most_frequent(data: Data) -> tuple[float, str]:
+def _worst_of_most_frequent(findings: Findings) -> tuple[float, str]:
     """Largest error of always answering the most frequent class, and of which rows."""
-    frequent = _place_of_most_frequent(data)
-    parts = {"": data.class_counts, **data.subgroup_counts}
+    frequent = _place_of_most_frequent(findings)
+    parts = {"": counted_rows(findings), **findings.data.subgroup_counts}
     errors = [
         (1 - counts[frequent] / sum(counts), f" with {name}" if name else "")
         for name, counts in parts.items()
@@ -880,7 +959,7 @@ def _always_does(findings: Findings) -> str:
     curve = findings.frontier
     if curve is None or not curve.about_rows:
         return f"always answering {frequent} does as well on average over the classes"
-    error, whose = _worst_of_most_frequent(findings.data)
+    error, whose = _worst_of_most_frequent(findings)
     return f"always answering {frequent} errs in {percent(error, 1)} {whose}"
 
 

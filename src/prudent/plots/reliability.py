@@ -134,6 +134,11 @@ class ReliabilityDisplay(Display):
             If shapes differ, there is no row, or a number is NaN.
         """
         check_fraction("confidence", confidence)
+        if np.ndim(probabilities) > 1:
+            raise ValueError(
+                "`probabilities` must hold one number for each row, got an array of "
+                f"shape {np.shape(probabilities)}: give the column of {label!r}."
+            )
         truth, probabilities = columns_of_one_length(y_true, probabilities)
         numbers, positive = probabilities.astype(np.float64), truth == label
         if not len(numbers):

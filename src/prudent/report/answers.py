@@ -120,7 +120,7 @@ def of_detection(
             )
         measured = percent(checked.check.measured, 1)
         sentences.append(
-            f"Of the ordinary rows, {measured} raise a false alarm (limit {limit})."
+            f"Of the normal rows, {measured} raise a false alarm (limit {limit})."
         )
     if detection.detected is not None:
         others = thousands(int((~detection.normal).sum()))
@@ -234,7 +234,8 @@ def of_audit(
     """Whether a promise was refuted under any law, and on what that rests."""
     verdict, tone = VERDICTS[audit.verdict]
     refuted = sum(row.is_refuted for row in audit.rows)
-    laws = list(dict.fromkeys(row.law for row in audit.rows))
+    laws = ", ".join(dict.fromkeys(row.law for row in audit.rows))
+    tried = f" Laws: {laws}." if laws else ""
     sentences = [
         f"{refuted or 'None'} of {counted(len(audit.rows), 'line')} below "
         f"{'is' if refuted <= 1 else 'are'} refuted, in at most {audit.budget} draws "
@@ -258,7 +259,7 @@ def of_audit(
         sentences=sentences,
         assumption="Nothing but chance: the truth of each law is known, each draw has "
         f"fresh rows of it, and a true promise is called broken with probability at "
-        f"most {audit.level:g}. Laws: {', '.join(laws) or 'none'}.",
+        f"most {audit.level:g}.{tried}",
         not_promised="That the promise is true. A method that passes was not caught, "
         "under these laws and at these numbers of rows.",
         command=command,

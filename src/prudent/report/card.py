@@ -23,6 +23,7 @@ from prudent.core.guarantee import (
     Guarantee,
 )
 from prudent.core.validation import quoted
+from prudent.io.errors import listed, shown
 
 SCHEMA = "prudent.card/1"
 #: What an owner may say: what the model is for, who decides what it leaves open, who
@@ -225,7 +226,14 @@ def _in_few_sentences(promises: Sequence[Guarantee]) -> list[str]:
     for members in together.values():
         many = len(members) >= FEWEST_TOGETHER and members[0].scope is not None
         by_class = many and members[0].quantity in BY_CLASS
+        groups = [
+            group
+            for group in together.values()
+            if group[0].quantity == members[0].quantity and group[0].scope is not None
+        ]
         every = f"each of the {len(members)} classes"
+        if len(groups) > 1:  # other classes have other limits
+            every += f" {listed([shown(member.scope) for member in members])}"
         sentences += (
             [in_everyday_words(members[0], every)]
             if by_class

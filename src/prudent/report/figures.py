@@ -28,6 +28,7 @@ MOST_BARS = 30
 MOST_PROMISES = 33
 MOST_CELLS = 7
 LONGEST_LABEL = 24
+SHORTEST_LABEL = 12  # beside a small panel
 WIDTH = 6.4
 
 
@@ -56,13 +57,14 @@ def class_counts(findings: Findings) -> Figure:
 
 def promises(findings: Findings) -> Figure:
     """Measured rate with its interval beside the promised bound, a line for each."""
+    asked = {row.method: row.asked.items for row in findings.ran if row.asked}
+    if not any(asked.values()):  # those that methods make by themselves
+        asked = {row.method: row.own for row in findings.ran}
     shown = [
-        (row.method, item)
-        for row in findings.ran
+        (method, item)
+        for method, items in asked.items()
         # In the order of the probability that they look so bad by chance.
-        for item in sorted(
-            row.asked.items if row.asked else row.own, key=lambda item: item.p_broken
-        )
+        for item in sorted(items, key=lambda item: item.p_broken)
     ]
     if len(shown) > MOST_PROMISES:  # of each method the one nearest to its bound
         shown = list({method: (method, item) for method, item in shown[::-1]}.values())
@@ -226,8 +228,9 @@ def regions(findings: Findings) -> Figure:
 def confusions(findings: Findings) -> Figure:
     """Confusion matrices, each row as shares of its class."""
     rows = findings.ran
+    names = [label_of(label, SHORTEST_LABEL) for label in findings.data.classes]
     figure, panels = _panels(len(rows), 1.6)
-    for row, ax in zip(rows, panels, strict=False):
+    for place, (row, ax) in enumerate(zip(rows, panels, strict=False)):
         counts = np.array(row.confusion)
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
@@ -244,6 +247,15 @@ def confusions(findings: Findings) -> Figure:
                     fontsize=7,
                 )
         ax.set(title=row.method, xticks=[], yticks=[])
+        if len(counts) > MOST_CELLS:
+            continue
+        # Names stand at the left and at the bottom: the panels share them.
+        ax.tick_params(length=0, pad=1)
+        n_columns = _columns_of(len(rows))
+        if place % n_columns == 0:
+            ax.set_yticks(range(len(names)), names, fontsize=6)
+        if place + n_columns >= len(rows):
+            ax.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
     figure.supxlabel("predicted class", fontsize=9)
     figure.supylabel("true class", fontsize=9)
     return figure
@@ -271,9 +283,14 @@ def _axes(height: float, width: float = WIDTH) -> tuple[Figure, Axes]:
     return figure, figure.subplots()
 
 
+def _columns_of(count: int) -> int:
+    """Panels beside each other, four at most, in lines of nearly equal numbers."""
+    return -(-count // -(-count // 4))
+
+
 def _panels(count: int, side: float) -> tuple[Figure, Sequence[Axes]]:
-    lines = -(-count // 4)
-    columns = -(-count // lines)
+    columns = _columns_of(count)
+    lines = -(-count // columns)
     figure = Figure(figsize=(WIDTH, side * lines), layout="constrained")
     panels: list[Axes] = list(figure.subplots(lines, columns, squeeze=False).flat)
     for ax in panels[count:]:

@@ -270,17 +270,18 @@ def audit_page(
     `command` makes the worst draw of a broken promise again.
     """
     rows = [_cells(row) for row in sorted(audit.rows, key=lambda row: row.p_value)]
-    parts = [
-        Section(
-            "result",
-            "Every promise under every law",
-            [AUDIT_LINES],
-            tables=[Table("Promises", AUDIT_COLUMNS, rows, note=AUDIT_NOTE)],
-            sortable=True,
-            wide=True,
-        )
-    ]
+    parts = []
     if audit.rows:
+        parts.append(
+            Section(
+                "result",
+                "Every promise under every law",
+                [AUDIT_LINES],
+                tables=[Table("Promises", AUDIT_COLUMNS, rows, note=AUDIT_NOTE)],
+                sortable=True,
+                wide=True,
+            )
+        )
         how_drawn = AUDIT_FIGURE
         if len(audit.rows) > MOST_LINES:
             how_drawn += (

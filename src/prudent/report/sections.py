@@ -140,7 +140,8 @@ def _answer(findings: Findings) -> Section:
         else (row.method, f"FAILED  {cut(row.failure.text, 300)}")
         for row in findings.rows
     ]
-    folds = "folds forward in time" if findings.data.order else "stratified folds"
+    folds = "fold" if settings.n_folds == 1 else "folds"
+    folds = f"{folds} forward in time" if findings.data.order else f"stratified {folds}"
     # Of verdicts the note says more.
     about = [line for line in key(findings) if line != words.CONSISTENT]
     note = (
@@ -178,7 +179,7 @@ def _frontier(findings: Findings) -> Section:
             row.method,
             percent(curve.decided[row.method][here], 1),
             percent(1 - curve.decided[row.method][here], 1),
-            percent(None if row.asked is None else row.asked.wrong_when_decided, 1),
+            percent(_wrong_as_asked(row, curve.decided[row.method][here]), 1),
         )
         for row in findings.ran
         if row.method in curve.decided
@@ -188,6 +189,14 @@ def _frontier(findings: Findings) -> Section:
         for method, *_ in rows
     ]
     labels, by_class, shown = _first_classes(findings, by_class)
+    with_share = curve.least > 0 or any(
+        row.asked is not None and not row.asked.has_share for row in findings.ran
+    )
+    proved = (
+        " Rows count only where the share asked for is proved, too."
+        if with_share
+        else ""
+    )
     caption = f"Of the rows of each class: {named[0]}"
     if style(findings) == "others":
         caption = "Of the rows of each class: answered rightly"
@@ -198,7 +207,7 @@ def _frontier(findings: Findings) -> Section:
             f"Share of {share}, at every promise one may ask "
             "for; the dashed line is the one that was asked for. The same fits answer "
             "every level. A rate changed after a look at the curve needs fresh rows "
-            "(prudent certify)."
+            f"(prudent certify).{proved}"
         ],
         lambda: figures.frontier(findings),
         f"Lines: {line} against promised {what}, one a method.",
@@ -214,6 +223,13 @@ def _frontier(findings: Findings) -> Section:
         explored=True,
         wide=True,
     )
+
+
+def _wrong_as_asked(row: MethodRow, decided: float) -> float | None:
+    """Share of the answers that are wrong, None where nothing is decided."""
+    if row.asked is None or decided == 0:
+        return None
+    return row.asked.wrong_when_decided
 
 
 def _handed_over(
@@ -311,7 +327,7 @@ def _examples(findings: Findings, examples: Mapping[str, Sequence[Any]]) -> Tabl
     chosen = [map(_short, examples[name]) for name in names[:MOST_COLUMNS]]
     labels = [words.label_of(label) for _, label in row.examples]
     lines = [*zip(labels, *chosen, strict=True)]
-    columns = "class", *map(cut, names[:MOST_COLUMNS])
+    columns = "true class", *map(cut, names[:MOST_COLUMNS])
     more = len(names) - MOST_COLUMNS
     note = f"{counted(more, 'column')} more are not shown." if more > 0 else ""
     return Table(f"Some rows that {row.method} hands over", columns, lines, note=note)
@@ -694,8 +710,7 @@ def _regions(findings: Findings) -> Section:
         [
             "Each method fitted anew in the plane of the two discriminant axes, the "
             "directions that separate the class means best. Colour is the predicted "
-            "class; striped points are undecided. No row is drawn: the page holds "
-            "none of the data."
+            "class; striped points are undecided. No row is drawn."
         ],
         lambda: figures.regions(findings),
         "Maps: predicted class in the plane of the discriminant axes.",

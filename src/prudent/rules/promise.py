@@ -510,7 +510,9 @@ def _refuse_repeats(
     repeated = repeated_rows(scores, truth, ids)
     if repeated is not None:
         n_repeated, row, again = repeated
-        hint = "" if ids is not None else "; `ids` tell different rows apart"
+        hint = ""
+        if ids is None:
+            hint = "; `ids` tell different rows apart, which trees may score alike"
         raise ValueError(
             f"{n_repeated} rows repeat an earlier one (rows {row} and {again}): remove "
             f"them, or give `groups`{hint}."
