@@ -530,9 +530,9 @@ def repeated_rows(
 
     - all rows together repeat as independent draws practically never do, whatever
       their law (`log_evidence`): a table that was doubled;
-    - few do, always in pairs of one truth, and these have scores of more digits than
-      scales have. Trees and step functions give such scores too, but then rows of
-      different truth, or three and more, tie as well.
+    - few do, but more than one, always in pairs of one truth, and these have scores of
+      more digits than scales have. Trees and step functions give such scores too, but
+      then mostly rows of different truth, or three and more, tie as well.
 
     Examples
     --------
@@ -562,7 +562,7 @@ def repeated_rows(
     if by_score is not None and log_evidence(count) <= -math.log(CHANCE):
         mixed = len(count) > by_score.max() + 1
         many_digits = _has_many_digits(scores.reshape(n, -1)[several])
-        few = 2 * np.count_nonzero(count > 1) <= len(count)
+        few = 1 < np.count_nonzero(count > 1) <= len(count) / 2
         if mixed or not few or count.max() > 2 or not many_digits.all():
             return None
     first = int(np.flatnonzero(several)[0])
