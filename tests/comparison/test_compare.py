@@ -1,4 +1,5 @@
 import json
+import math
 import warnings
 from collections import Counter
 from functools import partial
@@ -448,3 +449,28 @@ def test_words_reach_methods_by_name_and_are_parted_by_subgroups():
         "rest",
         "subgroup 0",
     }
+
+
+def few_of_b(seed):
+    """60 groups of two rows, and 15 of ten rows, one of which is of class b: 2 %."""
+    groups = np.r_[np.repeat(np.arange(60), 2), np.repeat(np.arange(60, 75), 10)]
+    labels = np.where((groups >= 60) & (np.arange(270) % 10 == 0), "b", "a")
+    X = np.random.default_rng(seed).normal(size=(270, 2))
+    return {"X": X, "y": labels, "groups": groups, "methods": (), "baselines": ["lda"]}
+
+
+def test_groups_that_are_needed_count_by_their_share_of_a_class():
+    (row,) = prudent.compare(**few_of_b(0)).rows
+    needs = row.asked.needs
+    assert (needs.label, needs.unit) == ("b", "groups")
+    assert needs.of_table == math.ceil(needs.rows / 0.02)
+
+
+def test_a_class_of_which_no_row_is_tested_has_no_share():
+    """One random row of each group is tested: here none of class b."""
+    comparison = prudent.compare(**few_of_b(0))
+    (row,) = comparison.rows
+    assert sum(row.confusion[1]) == 0
+    assert set(comparison.frontier.by_class["lda"][1]) == {None}
+    text = json.dumps(comparison.to_dict(), allow_nan=False)
+    assert "NaN" not in text

@@ -292,11 +292,11 @@ class Frontier:
     about_rows: bool  # rather than about some classes
     least: float = 0.0  # share of rows to be answered that was asked for, too
     # By method: shares of rows, of the folds in which any row is decided, of the rows
-    # decided that are wrong (None where there are none), and of the rows of each class.
+    # decided that are wrong, and of the rows of each class (None where there are none).
     decided: Mapping[str, tuple[float, ...]]
     in_folds: Mapping[str, tuple[float, ...]]
     wrong: Mapping[str, tuple[float | None, ...]]
-    by_class: Mapping[str, tuple[tuple[float, ...], ...]]
+    by_class: Mapping[str, tuple[tuple[float | None, ...], ...]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from pyarrow import compute
 from prudent.core.binomial import clopper_pearson
 from prudent.core.checks import PromiseCheck, check_promises, share_level
 from prudent.core.selection import holm
-from prudent.core.types import FloatArray, IntArray
+from prudent.core.types import BoolArray, FloatArray, IntArray
 from prudent.estimator_tools.labelled_rows import LabelledRows
 from prudent.evaluation.evaluate import (
     Evaluation,
@@ -265,7 +265,11 @@ def frontier(evaluations: Mapping[str, Evaluation], task: Task) -> Frontier | No
         in_folds[name] = _shares_of_folds(evaluation, wish.levels)
         errors = zip(missed.sum(1).tolist(), answered.sum(1).tolist(), strict=True)
         wrong[name] = tuple(count / n if n else None for count, n in errors)
-        by_class[name] = tuple(map(tuple, (counted / rows).T.tolist()))
+        # One row of each group is tested: of a rare class there may be none.
+        by_class[name] = tuple(
+            tuple((counts / n).tolist()) if n else (None,) * len(wish.levels)
+            for counts, n in zip(counted.T, rows.tolist(), strict=True)
+        )
     kind: Any = wish.kind
     return Frontier(
         kind=kind,
@@ -423,8 +427,16 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
     unit = "rows" if table.groups is None else "groups"
     if n_rows < len(every):
         share = max(n_rows, 1) / len(every)
+        if table.groups is not None and few and subgroup is None:
+            share = _share_of_groups(table.groups, table.codes == rarest)
         needs = replace(needs, of_table=math.ceil(needs.rows / share))
     return replace(needs, unit=unit, subgroup=subgroup)
+
+
+def _share_of_groups(groups: NDArray[Any], inside: BoolArray) -> float:
+    """Chance that a random row of a random group is one of those inside."""
+    _, group, size = np.unique(groups, return_inverse=True, return_counts=True)
+    return float(np.sum(inside / size[group])) / len(size)
 
 
 def _rank(row: MethodRow) -> tuple[float, ...]:
