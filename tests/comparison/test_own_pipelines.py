@@ -129,6 +129,23 @@ def test_errors_are_those_of_the_pipeline_on_the_frame(own, n_jobs):
     assert mine.error == pytest.approx(wrong / len(Y))
 
 
+def test_what_is_no_estimator_is_a_row_that_failed():
+    class Fits:
+        def fit(self, X, y):
+            return self
+
+    found = prudent.compare(
+        *(X, Y),
+        methods={"class": LogisticRegression, "fits": Fits(), "mine": BY_NAME},
+        baselines=(),
+        promise="none",
+    )
+    failed = {row.method: row.failure for row in found.rows}
+    assert failed["mine"] is None
+    assert "Cannot clone object" in failed["fits"].text
+    assert failed["class"] is not None
+
+
 def test_it_stands_beside_methods_of_numbers_in_the_row_that_chooses():
     found = prudent.compare(
         *(X, Y),

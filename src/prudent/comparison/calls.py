@@ -53,9 +53,9 @@ def call_to_use(
     """The call that makes a model of the row to use, or of the nearest promise.
 
     Estimators that were given stand by their names, and `classes` are the labels as
-    they are. None where there is no such call:
-    without a promise, of subgroups that are no columns, of rows that the comparison
-    itself prepared for a method (`is_prepared`), and of a single method of prudent's.
+    they are. None where there is no such call: without a promise, of subgroups that are
+    no columns, of rows that the comparison itself prepared for a method
+    (`is_prepared`), and of a single method of prudent's.
     """
     used, promise = recommended(comparison), arguments["promise"]
     if used is None and (nearest := reachable(comparison)) is not None:
@@ -74,11 +74,11 @@ def call_to_use(
     seed = arguments["random_state"]
     if used.chooses:
         known = {**METHODS, **BASELINES, **CANDIDATES}
-        if not all(method.is_own or method.name in known for method in taken):
+        if not all(method.own is not None or method.name in known for method in taken):
             return None
         listed = ", ".join(
             f"({method.name!r}, {_variable(method)})"
-            if method.is_own
+            if method.own is not None
             else repr(method.name)
             for method in taken
         )
@@ -89,7 +89,7 @@ def call_to_use(
         texts = [f"[{listed}]", *(_setting(*pair) for pair in settings.items())]
         return f"prudent.BestClassifier({', '.join(texts)}){fit}"
     (method,) = taken
-    if not method.is_own:
+    if method.own is None:
         return None
     wish = parse_promise(promise, classes, confidence=arguments["confidence"])
     assert wish is not None

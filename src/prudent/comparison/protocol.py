@@ -259,7 +259,7 @@ def compare(
     chosen = protocol.with_best(chosen, len(rows.X))
     again = call_again(compare, arguments)
     comparison = run(rows, chosen, protocol, command=again)
-    own = tuple(method.name for method in chosen if method.is_own)
+    own = tuple(method.name for method in chosen if method.own is not None)
     if not own:
         return comparison
     is_prepared = preprocessing(rows.X, rows.missing) is not None

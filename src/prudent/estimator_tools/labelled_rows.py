@@ -342,6 +342,8 @@ def as_given(head: Any, estimator: Any) -> Any:
 
 
 def _names_columns(estimator: Any) -> bool:
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        return False  # what it lacks is said where it is fitted
     parts = [estimator, *estimator.get_params().values()]
     return any(
         callable(columns) or any(isinstance(name, str) for name in np.ravel(columns))

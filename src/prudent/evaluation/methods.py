@@ -47,7 +47,7 @@ class Method:
     # Whether it chooses among others inside its training part, and so uses nothing of a
     # table of them.
     chooses: bool = False
-    is_own: bool = False  # an estimator that was given, which no command can name
+    own: Any = None  # the estimator, where one was given, which no command can name
     # Whether it takes rows as they were given, with nothing in front of it.
     takes_table: bool = False
 
@@ -328,7 +328,7 @@ def _method(wanted: Any, argument: str) -> Method:
             "rows of each fold: give the estimator without `FrozenEstimator`; "
             "`prudent.certify` holds a fitted model to rows that it has not seen."
         )
-    return Method(name, partial(_copy, estimator), is_own=True)
+    return Method(name, partial(_copy, estimator), own=estimator)
 
 
 def on_rows_as_given(methods: Sequence[Method], head: Any) -> tuple[Method, ...]:
@@ -340,10 +340,9 @@ def on_rows_as_given(methods: Sequence[Method], head: Any) -> tuple[Method, ...]
 
     taken = []
     for method in methods:
-        if method.is_own and head is not None:
-            estimator = method.build(None)
-            ready = as_given(head, estimator)
-            if ready is not estimator:
+        if method.own is not None and head is not None:
+            ready = as_given(head, method.own)
+            if ready is not method.own:
                 build = partial(_copy, ready)
                 method = replace(method, build=build, takes_table=True)
         taken.append(method)
