@@ -303,21 +303,25 @@ def counted_rows(findings: Findings) -> tuple[float, ...]:
     return tuple(map(sum, tested))
 
 
+def _tests_all(findings: Findings) -> bool:
+    """Whether every row is tested: without groups, and not in time order."""
+    return sum(counted_rows(findings)) > findings.data.n_rows - 0.5
+
+
 def _most_held_out(findings: Findings) -> float:
     """Rows that a fit holds out to prove a promise, about; with groups or times a fold.
 
     Of a whole table `prudent fit` can prove what a fold of it cannot.
     """
-    n_rows = min(sum(counted_rows(findings)), float(findings.data.n_rows))
-    if n_rows < findings.data.n_rows:
-        n_rows *= 1 - 1 / findings.settings.n_folds
+    n_rows = float(findings.data.n_rows)
+    if not _tests_all(findings):
+        n_rows = sum(counted_rows(findings)) * (1 - 1 / findings.settings.n_folds)
     return n_rows / ROWS_PER_HELD_OUT
 
 
 def _whose(findings: Findings) -> str:
     """What the rows are called that a promise is counted by."""
-    few = sum(counted_rows(findings)) < findings.data.n_rows
-    return "the rows tested" if few else "all rows"
+    return "all rows" if _tests_all(findings) else "the rows tested"
 
 
 def _most_frequent(findings: Findings) -> tuple[str, float]:
@@ -682,7 +686,7 @@ def _sets_of_use(findings: Findings) -> float | None:
     """A coverage of sets that says more than always naming the most frequent class."""
     error, _ = _worst_of_most_frequent(findings)
     most = float(findings.data.n_rows)
-    if sum(counted_rows(findings)) < most:  # only rows held out can rank others
+    if not _tests_all(findings):  # only rows held out can rank others
         most = _most_held_out(findings)
     return next(
         (
