@@ -1,5 +1,7 @@
 """Own estimators that find columns by name, and the call that uses the best row."""
 
+from datetime import date, datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -93,6 +95,44 @@ def test_rows_of_other_libraries_come_back(library):
     given = GivenColumns(head_of(frame)).fit_transform(labelled_rows(frame, Y).X)
     assert type(given) is type(frame)
     assert given.equals(frame)
+
+
+def test_polars_dates_and_levels_come_back():
+    days = [date(2020, 1, 1 + k % 28) for k in range(12)]
+    frame = pl.DataFrame(
+        {
+            "day": days,
+            "moment": [datetime(2020, 1, day.day, 3, 7) for day in days],
+            "level": pl.Series(["a", "c", None] * 4, dtype=pl.Enum(["c", "b", "a"])),
+            "count": pl.Series([1, None, 3] * 4, dtype=pl.Int32),
+        }
+    )
+    given = GivenColumns(head_of(frame)).fit_transform(labelled_rows(frame, Y[:12]).X)
+    assert given.equals(frame)
+    assert given.schema == frame.schema
+
+
+def test_values_that_would_be_lost_are_an_error():
+    # Of levels of both kinds all rows have numbers, and are read as such.
+    levels = pd.Categorical([1, 2] * 6, categories=[1, 2, "many"])
+    frame = pd.DataFrame({"a": levels, "x": np.arange(12.0)})
+    rows = labelled_rows(frame, Y[:12])
+    with pytest.raises(ValueError, match="column 'a' does not come back"):
+        GivenColumns(head_of(frame)).fit_transform(rows.X)
+
+
+@pytest.mark.parametrize(
+    "levels", [[True, False, None], ["a", None, "b"], [2.5, 1.5, None], [7, 3, 5]]
+)
+def test_levels_of_any_kind_come_back(levels):
+    frame = pd.DataFrame({"a": pd.Categorical(levels * 4), "x": np.arange(12.0)})
+    given = GivenColumns(head_of(frame)).fit_transform(labelled_rows(frame, Y[:12]).X)
+    pd.testing.assert_frame_equal(given, frame)
+
+
+def test_columns_that_have_no_names_are_rows_of_numbers():
+    head = head_of(pd.DataFrame(np.ones((3, 2))))
+    assert as_given(head, BY_TYPE) is BY_TYPE
 
 
 def test_only_estimators_that_find_columns_by_name_get_the_table():

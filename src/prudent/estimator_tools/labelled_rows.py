@@ -310,10 +310,32 @@ class GivenColumns(TransformerMixin, BaseEstimator):
         cells = [pa.array(column, from_pandas=True) for column in columns]
         table = pa.table(cells, names=names)
         backend = nw.get_native_namespace(self.head)
-        frame = nw.from_arrow(table, backend=backend).to_native()
-        if hasattr(frame, "astype"):
-            return frame.astype(self.head.dtypes.to_dict())
-        return frame.cast(self.head.schema)
+        frame = self._with_types(nw.from_arrow(table, backend=backend))
+        for name, cells in zip(names, table.itercolumns(), strict=True):
+            if nw.from_native(frame)[name].null_count() > cells.null_count:
+                raise ValueError(
+                    f"column {name!r} does not come back as it was given: give its "
+                    "values as numbers or words."
+                )
+        return frame
+
+    def _with_types(self, frame: nw.DataFrame[Any]) -> Any:
+        """The frame of numbers and words, with the types of `head`."""
+        if hasattr(self.head, "astype"):
+            native = frame.to_native()
+            for name, kind in self.head.dtypes.items():
+                if hasattr(kind, "categories"):  # told by what became of its levels
+                    levels = _words_or_numbers(kind.categories.to_numpy()).tolist()
+                    known = dict(zip(levels, kind.categories, strict=True))
+                    native[name] = native[name].map(known)
+            return native.astype(self.head.dtypes.to_dict())
+        given = nw.from_native(self.head, eager_only=True)
+        times = [
+            nw.col(name).str.to_datetime().cast(kind)
+            for name, kind in given.schema.items()
+            if kind.is_temporal()
+        ]
+        return frame.with_columns(*times).to_native().cast(self.head.schema)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -336,7 +358,8 @@ def as_given(head: Any, estimator: Any) -> Any:
 
     That is where a `ColumnTransformer` in it names columns, or selects them.
     """
-    if not _names_columns(estimator):
+    names = nw.from_native(head, eager_only=True).columns
+    if not _names_columns(estimator) or not all(isinstance(n, str) for n in names):
         return estimator
     return make_pipeline(GivenColumns(head), estimator)
 
