@@ -7,15 +7,17 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import html5lib
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from tests.report.conftest import hostile_comparison
 
 from prudent import compare
 from prudent.evaluation.records import Failure
 from prudent.report import render as render_findings
-from prudent.report.page import LONGEST_NAME
+from prudent.report.page import LONGEST_NAME, to_svg
 
 SECTIONS = [
     *("answer", "frontier", "promises", "handed-over", "errors", "room", "shift"),
@@ -343,3 +345,16 @@ def test_a_long_name_is_seen_to_be_cut(comparison):
     heading = re.search(r"<h1[^>]*>([^<]*)</h1>", render(named))[1]
     assert len(heading) == LONGEST_NAME
     assert heading.endswith("n…")
+
+
+def test_texts_that_look_alike_share_their_style():
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        figure = Figure()
+        for place in range(5):
+            figure.text(place / 5, place / 5, f"<{place}>", fontsize=7)
+        svg = to_svg(figure, "f", "texts")
+    texts = re.findall(r"<text([^>]*)>&lt;(\d)&gt;</text>", svg)
+    assert [number for _, number in texts] == list("01234")
+    assert not any("style" in attributes for attributes, _ in texts)
+    assert re.search(r'<g style="font-size: 7px[^"]*"><text[^>]*>&lt;0', svg)
+    assert svg.count("<g") == svg.count("</g>")

@@ -27,6 +27,7 @@ from prudent.report.page import INK, shown_sets
 MOST_BARS = 30
 MOST_PROMISES = 33
 MOST_CELLS = 7
+MOST_NUMBERS = 400  # in the cells of all confusions; a table beside them has all
 LONGEST_LABEL = 24
 SHORTEST_LABEL = 12  # beside a small panel
 WIDTH = 6.4
@@ -229,12 +230,13 @@ def confusions(findings: Findings) -> Figure:
     """Confusion matrices, each row as shares of its class."""
     rows = findings.ran
     names = [label_of(label, SHORTEST_LABEL) for label in findings.data.classes]
+    with_numbers = len(names) ** 2 * len(rows) <= MOST_NUMBERS
     figure, panels = _panels(len(rows), 1.6)
     for place, (row, ax) in enumerate(zip(rows, panels, strict=False)):
         counts = np.array(row.confusion)
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-        if len(counts) <= MOST_CELLS:
+        if with_numbers:
             for i, j in np.ndindex(*counts.shape):
                 colour = "#ffffff" if shares[i, j] > 0.5 else "#222222"
                 ax.text(

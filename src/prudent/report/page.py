@@ -90,6 +90,11 @@ def _for_page(document: str, name: str, description: str) -> str:
     svg = re.sub(r">\s+<", "><", svg).replace("<defs></defs>", "")
     svg = _without_bare_groups(svg)
     svg = re.sub(r"<g([^>]*)>((?:<use [^>]*/>)+)</g>", _with_one_style, svg)
+    svg = re.sub(
+        r'<text( style="[^"]*")[^>]*>[^<]*</text>(?:<text\1[^>]*>[^<]*</text>)+',
+        lambda run: f"<g{run[1]}>{run[0].replace(run[1], '')}</g>",
+        svg,
+    )
     label = escape(description, quote=True)
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
