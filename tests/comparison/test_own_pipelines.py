@@ -1,6 +1,6 @@
 """Own estimators that find columns by name, and the call that uses the best row."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time
 
 import numpy as np
 import pandas as pd
@@ -103,6 +103,8 @@ def test_polars_dates_and_levels_come_back():
         {
             "day": days,
             "moment": [datetime(2020, 1, day.day, 3, 7) for day in days],
+            "zoned": [datetime(2020, 1, day.day, 3, tzinfo=UTC) for day in days],
+            "clock": [time(3, day.day, 1, 500) for day in days],
             "level": pl.Series(["a", "c", None] * 4, dtype=pl.Enum(["c", "b", "a"])),
             "count": pl.Series([1, None, 3] * 4, dtype=pl.Int32),
         }
@@ -130,26 +132,51 @@ def test_levels_of_any_kind_come_back(levels):
     pd.testing.assert_frame_equal(given, frame)
 
 
-def test_columns_that_have_no_names_are_rows_of_numbers():
-    head = head_of(pd.DataFrame(np.ones((3, 2))))
-    assert as_given(head, BY_TYPE) is BY_TYPE
+def test_columns_named_by_numbers_come_back():
+    frame = pd.DataFrame({0: ["a", "b"] * 6, 1: np.arange(12)})
+    given = GivenColumns(head_of(frame)).fit_transform(labelled_rows(frame, Y[:12]).X)
+    pd.testing.assert_frame_equal(given, frame)
+
+
+def test_an_array_with_words_comes_back():
+    array = X[["sex", "age", "x"]].to_numpy(dtype=object)
+    given = GivenColumns(head_of(array)).fit_transform(labelled_rows(array, Y).X)
+    assert given[:, 0].tolist() == array[:, 0].tolist()
+    np.testing.assert_array_equal(
+        given[:, 1:].astype(float), array[:, 1:].astype(float)
+    )
+
+
+def test_long_whole_numbers_are_refused():
+    frame = pd.DataFrame({"a": np.arange(12) + 2**53, "b": ["x", "y"] * 6})
+    with pytest.raises(ValueError, match="more than 15 digits"):
+        GivenColumns(head_of(frame)).fit_transform(labelled_rows(frame, Y[:12]).X)
 
 
 def test_only_estimators_that_find_columns_by_name_get_the_table():
     by_position = ColumnTransformer([("numbers", NUMBERS, [0, 1])])
+    positions = make_pipeline(by_position, LogisticRegression())
     search = GridSearchCV(BY_NAME, {"logisticregression__C": [0.1, 1.0]}, cv=2)
     for estimator, is_by_name in (
         (BY_NAME, True),
         (BY_TYPE, True),
         (search, True),
-        (make_pipeline(by_position, LogisticRegression()), False),
+        (positions, True),
         (LogisticRegression(), False),
     ):
         assert is_as_given(as_given(head_of(X), estimator)) == is_by_name
-    assert head_of(X.to_numpy()) is None
+    assert head_of(X[["age", "x"]].to_numpy()) is None
 
 
-@pytest.mark.parametrize("own", [BY_NAME, BY_TYPE], ids=["names", "types"])
+BY_POSITION = make_pipeline(
+    ColumnTransformer([("numbers", NUMBERS, [1]), ("words", OneHotEncoder(), [2])]),
+    LogisticRegression(),
+)
+
+
+@pytest.mark.parametrize(
+    "own", [BY_NAME, BY_TYPE, BY_POSITION], ids=["names", "types", "positions"]
+)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_are_those_of_the_pipeline_on_the_frame(own, n_jobs):
     found = prudent.compare(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
+from keyword import iskeyword
 from numbers import Integral
 from typing import Any
 
@@ -119,7 +120,8 @@ def _is_plain(value: Any) -> bool:
 
 def _setting(name: str, value: Any) -> str:
     """An argument of a call; what is no number, text or None stands by its name."""
-    if value is None or _is_plain(value):
+    is_list = isinstance(value, list | tuple) and all(map(_is_plain, value))
+    if value is None or _is_plain(value) or is_list:
         return f"{name}={value!r}"
     return f"{name}={name}"
 
@@ -133,4 +135,6 @@ def _are_columns(subgroups: Any) -> bool:
 
 def _variable(method: Method) -> str:
     """What an estimator that was given is called in a call."""
-    return re.sub(r"\W", "_", method.name)
+    name = re.sub(r"\W", "_", method.name)
+    is_taken = iskeyword(name) or name in ("X", "y", "groups", "time", "prudent")
+    return f"model_{name}" if is_taken or not name.isidentifier() else name

@@ -120,8 +120,8 @@ def compare(
     X : array-like or data frame of shape (n_samples, n_features)
         Numbers, and words in data frames. Missing cells become the median with an
         indicator column, words become indicators, learned within each fold; methods
-        see arrays of numbers. An estimator of yours in which a `ColumnTransformer`
-        names columns, or selects them, gets the rows of a data frame as they are.
+        see arrays of numbers. An estimator of yours with a `ColumnTransformer` in it,
+        which looks for columns, gets the rows as they are.
     y : array-like of shape (n_samples,)
         Class labels; at least two classes. A class that a training part lacks
         counts as missed there.

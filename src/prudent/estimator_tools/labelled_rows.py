@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, time
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -286,11 +287,22 @@ def preprocessing(X: Any, missing: Filling = "fill") -> ColumnTransformer | None
     return ColumnTransformer(steps, verbose_feature_names_out=False)
 
 
-class GivenColumns(TransformerMixin, BaseEstimator):
-    """Rows of a table as they were given, for a model that finds columns by name.
+# From here on whole numbers are not told apart by floats.
+MOST_EXACT = 2.0**53
+# Times of a data frame that are read back from their words.
+TIMES: dict[Any, Any] = {
+    nw.Datetime: datetime.fromisoformat,
+    nw.Date: date.fromisoformat,
+    nw.Time: time.fromisoformat,
+}
 
-    `head` is the data frame that was given, without its rows: its library, and the
-    names and types of its columns. What stands behind these columns is left out.
+
+class GivenColumns(TransformerMixin, BaseEstimator):
+    """Rows of a table as they were given, for a model that looks for columns.
+
+    `head` is the data frame, or array with words, that was given, without its rows: its
+    library, and the names and types of its columns. What stands behind these columns is
+    left out.
     """
 
     def __init__(self, head: Any) -> None:
@@ -301,41 +313,61 @@ class GivenColumns(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Rows (n, d) of `LabelledRows`, as a data frame of the library of `head`."""
-        names = nw.from_native(self.head, eager_only=True).columns
+        """Rows (n, d) of `LabelledRows`, as a data frame or array such as `head`."""
         if isinstance(X, pa.Table):
-            columns = [column.to_numpy() for column in X.select(names).itercolumns()]
+            columns = [column.to_numpy() for column in X.itercolumns()]
         else:
-            columns = [*np.asarray(X).T[: len(names)]]
-        cells = [pa.array(column, from_pandas=True) for column in columns]
-        table = pa.table(cells, names=names)
+            columns = [*np.asarray(X).T]
+        columns = columns[: self.head.shape[1]]
+        if isinstance(self.head, np.ndarray):
+            rows = np.empty((len(columns[0]), len(columns)), dtype=object)
+            for j, cells in enumerate(columns):
+                rows[:, j] = cells
+            return rows
+        given = nw.from_native(self.head, eager_only=True)
+        names = [str(name) for name in given.columns]
+        table = pa.table(
+            [pa.array(cells, from_pandas=True) for cells in columns], names=names
+        )
+        for name, cells, kind in zip(
+            names, columns, given.schema.values(), strict=True
+        ):
+            if kind.is_integer() and np.nanmax(np.abs(cells), initial=0) >= MOST_EXACT:
+                raise ValueError(
+                    f"column {name!r} has whole numbers of more than 15 digits, which "
+                    "a comparison cannot tell apart: give them as words."
+                )
         backend = nw.get_native_namespace(self.head)
         frame = self._with_types(nw.from_arrow(table, backend=backend))
-        for name, cells in zip(names, table.itercolumns(), strict=True):
-            if nw.from_native(frame)[name].null_count() > cells.null_count:
+        back = nw.from_native(frame, eager_only=True)
+        for column, cells in zip(back.iter_columns(), table.itercolumns(), strict=True):
+            if column.null_count() > cells.null_count:
                 raise ValueError(
-                    f"column {name!r} does not come back as it was given: give its "
-                    "values as numbers or words."
+                    f"column {column.name!r} does not come back as it was given: give "
+                    "its values as numbers or words."
                 )
         return frame
 
     def _with_types(self, frame: nw.DataFrame[Any]) -> Any:
-        """The frame of numbers and words, with the types of `head`."""
+        """The frame of numbers and words, with the names and types of `head`."""
         if hasattr(self.head, "astype"):
             native = frame.to_native()
+            native.columns = self.head.columns
             for name, kind in self.head.dtypes.items():
                 if hasattr(kind, "categories"):  # told by what became of its levels
                     levels = _words_or_numbers(kind.categories.to_numpy()).tolist()
                     known = dict(zip(levels, kind.categories, strict=True))
                     native[name] = native[name].map(known)
             return native.astype(self.head.dtypes.to_dict())
-        given = nw.from_native(self.head, eager_only=True)
-        times = [
-            nw.col(name).str.to_datetime().cast(kind)
-            for name, kind in given.schema.items()
-            if kind.is_temporal()
-        ]
-        return frame.with_columns(*times).to_native().cast(self.head.schema)
+        for name, kind in nw.from_native(self.head, eager_only=True).schema.items():
+            parse = TIMES.get(type(kind))
+            if parse is not None:
+                words = frame[name].to_list()
+                cells = [None if word is None else parse(word) for word in words]
+                backend = frame.implementation
+                column = nw.new_series(name, cells, kind, backend=backend)
+                frame = frame.with_columns(column)
+        return frame.to_native().cast(self.head.schema)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -348,32 +380,31 @@ class GivenColumns(TransformerMixin, BaseEstimator):
 
 
 def head_of(X: Any) -> Any:
-    """A data frame without its rows, for their names and types; else None."""
+    """A data frame, or an array with words, without its rows; None for numbers."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame.head(0).to_native() if isinstance(frame, nw.DataFrame) else None
+    if isinstance(frame, nw.DataFrame):
+        return frame.head(0).to_native()
+    values = np.asarray(X)
+    has_words = values.ndim == 2 and values.dtype.kind in "OUS"
+    return values[:0] if has_words else None
 
 
 def as_given(head: Any, estimator: Any) -> Any:
-    """The estimator; on rows like those of `head` where it finds columns by name.
+    """The estimator; on rows like those of `head` where a `ColumnTransformer` is in it.
 
-    That is where a `ColumnTransformer` in it names columns, or selects them.
+    That looks for columns by their names, types or positions, which preprocessing
+    changes.
     """
-    names = nw.from_native(head, eager_only=True).columns
-    if not _names_columns(estimator) or not all(isinstance(n, str) for n in names):
+    if not _looks_for_columns(estimator):
         return estimator
     return make_pipeline(GivenColumns(head), estimator)
 
 
-def _names_columns(estimator: Any) -> bool:
+def _looks_for_columns(estimator: Any) -> bool:
     if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
         return False  # what it lacks is said where it is fitted
     parts = [estimator, *estimator.get_params().values()]
-    return any(
-        callable(columns) or any(isinstance(name, str) for name in np.ravel(columns))
-        for part in parts
-        if isinstance(part, ColumnTransformer)
-        for _, _, columns in part.transformers
-    )
+    return any(isinstance(part, ColumnTransformer) for part in parts)
 
 
 def is_as_given(estimator: Any) -> bool:
