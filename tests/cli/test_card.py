@@ -20,9 +20,11 @@ from prudent import (
     ConformalClassifier,
     Guarantee,
     MinimaxProbabilityClassifier,
+    PromiseMonitor,
     SelectiveClassifier,
     save,
 )
+from prudent.cli.card import _rows_counted
 from prudent.report.card import (
     HEADINGS,
     SAME_SOURCE_OF_FIT,
@@ -589,6 +591,19 @@ def test_a_promise_that_is_the_same_for_many_classes_is_said_at_once():
         "among those named."
     ]
     assert len(card["table"]) == 10
+
+
+def test_rows_of_all_classes_were_counted_by_a_monitor():
+    """A promise in every class counts each row once, one over all rows all of them."""
+
+    def monitor(n, scope, quantity="coverage"):
+        about = Guarantee(quantity=quantity, bound=0.9, sense=">=", scope=scope)
+        return {**PromiseMonitor(about).to_dict(), "n": n}
+
+    by_class = [monitor(57, "a"), monitor(60, "b"), monitor(102, "c")]
+    assert _rows_counted(by_class) == 219
+    assert _rows_counted([monitor(219, None), *by_class]) == 219
+    assert _rows_counted([monitor(219, None)]) == 219
 
 
 def test_classes_whose_promise_is_the_same_are_named_where_others_have_another():

@@ -898,3 +898,29 @@ def test_with_groups_the_most_frequent_class_is_that_of_the_rows_tested():
     )
     # 50 groups cannot hold out the 29 that an error of 10 % needs.
     assert "error <=" not in first
+
+
+def test_no_row_decided_of_many_classes_ends_with_rows_and_sets():
+    """All but one method need rows, and that one decides nothing, either."""
+    five = tuple("abcde")
+    needs = needing(rows=67, label="a")
+    short = covering("lda", 0.0, "nothing answered", needs)
+    idle = covering("conformal", 0.0, "consistent")
+    idle = replace(idle, asked=replace(idle.asked, useful=False, sets=holding(4.29, 5)))
+    found = findings(idle, short)
+    found = replace(
+        found, data=replace(found.data, classes=five, class_counts=(20,) * 5)
+    )
+    first, *others = verdict(found)
+    assert "those of conformal hold 4.29 of 5 classes on average" in first
+    assert any(
+        line.startswith("Too few rows to rule out 'a': that needs 67")
+        for line in others
+    )
+
+
+def test_no_error_is_advised_that_every_method_is_far_from():
+    found = doubtful(0.27, (55, 45))
+    far = tuple(replace(row, error=0.31) for row in found.rows)
+    assert "error <= 10%" in verdict(found)[0]
+    assert "error <=" not in verdict(replace(found, rows=far))[0]

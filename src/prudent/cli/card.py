@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -311,6 +311,16 @@ def _read_owner(path: Path) -> dict[str, str]:
     return fields
 
 
+def _rows_counted(monitors: Sequence[Mapping[str, Any]]) -> int:
+    """Rows that promises were counted by: of different classes they are different."""
+    counted: dict[tuple[Any, ...], int] = {}
+    for monitor in monitors:
+        about = Guarantee.from_dict(monitor["guarantee"])
+        kind = about.quantity, about.subgroup, about.scope is None
+        counted[kind] = counted.get(kind, 0) + int(monitor["n"])
+    return max(counted.values())
+
+
 def _watched(path: Path, model: Path) -> dict[str, Any]:
     """Level, last verdict and last rows of a monitor of this model."""
     state, _ = read_state(path)
@@ -337,6 +347,6 @@ def _watched(path: Path, model: Path) -> dict[str, Any]:
         return {
             "level": float(state["level"]),
             "last verdict": "broken" if broken else "not contradicted",
-            "rows counted": max((int(monitor["n"]) for monitor in monitors), default=0),
+            "rows counted": _rows_counted(monitors),
             "date": dates[-1] if dates else "",
         }

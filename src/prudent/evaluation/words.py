@@ -47,6 +47,9 @@ MOST_FOLDS, HALF_OF_FOLDS = 0.8, 0.5
 # Answers of which this many times the promised share of misses are wrong, or this share
 # of what the most frequent class errs in, are no answers to rely on.
 MANY_WRONG, HARDLY_BETTER = 2.0, 0.75
+# An error is hopeless to ask for of answers where every method errs in more than this
+# many times of it.
+MOST_OVER = 3.0
 # Coverages of sets that are named where nothing else can be had.
 COVERAGES = (0.9, 0.95, 0.98, 0.99)
 # Of two classes, the rarer needs so many rows that, of a fit that holds half of all
@@ -285,7 +288,9 @@ def _doubts(asked: RequestedPromise, findings: Findings) -> list[str]:
         if row_that_chooses(findings) is None:
             confidence = 1 - (1 - confidence) / len(findings.rows)
         held_out = fewest_rows(allowed, confidence)
-        if _most_held_out(findings) >= held_out and allowed < trivial:
+        least = min(row.error for row in findings.ran if row.error is not None)
+        is_near = least <= MOST_OVER * allowed  # else hardly a row could be answered
+        if _most_held_out(findings) >= held_out and allowed < trivial and is_near:
             rate = percent(allowed, None).replace(" ", "")
             doubt += f"; for one about single answers: --promise 'error <= {rate}'"
         doubts.append(f"{doubt}.")
@@ -380,7 +385,7 @@ def _none_useful(findings: Findings) -> str:
                 f"{whose}; {_listed(broken)} {verb} it."
             )
     instead = _instead(findings, "Reachable on this table")
-    if not instead and any(each.decided for each in asked):
+    if not instead:
         instead = _smallest_sets(findings)
     return f"{why} {instead}".rstrip()
 
@@ -588,10 +593,10 @@ def _too_few(findings: Findings) -> list[str]:
     least = min(needs, key=lambda need: need.rows, default=None)
     rare = "" if least is None else _without_rare(findings, least)
     curve, sentences = findings.frontier, []
-    # What chooses among methods is as short of rows as they are, where it is no use.
-    others = [row.asked for row in findings.ran if row.asked and not row.chooses]
+    # Rows are what is short also where the others have enough, but decide nothing.
     all_need = len(needs) == len(asked) or (
-        recommended(findings) is None and all(each.needs is not None for each in others)
+        recommended(findings) is None
+        and all(each.needs is not None or not each.decided for each in asked)
     )
     if least is not None and all_need:
         weaker = "a weaker promise"

@@ -265,7 +265,8 @@ def _concluded(
         notes += [
             f"{shown(word)} is taken for a class of {shown(target)} "
             f"({counted(count, 'row')}); where the label is not known, empty the cell "
-            "and use --missing drop-rows"
+            "and use --missing drop-rows (or, if other cells are missing, take these "
+            "rows out)"
             for word, count in zip(spelled, sizes.tolist(), strict=True)
             if word in MISSING_WORDS
         ]
