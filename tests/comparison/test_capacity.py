@@ -80,6 +80,9 @@ def test_the_explorer_says_that_rows_count_only_with_the_share():
         _, answered, _, wrong = [re.sub("<.*?>", "", cell).strip() for cell in cells]
         # Nothing is answered with the share, so nothing is wrong.
         assert (answered[:3], wrong) == ("0.0", "\N{EN DASH}")
+    # Folds that do not prove the share may answer rows all the same.
+    assert any(row.asked.folds_decided for row in comparison.rows)
+    assert "In some folds no row" not in text(comparison)
     usual = compared("error <= 25%")._repr_html_()
     assert "Rows count only where" not in usual
 

@@ -468,6 +468,11 @@ def _in_some_folds(findings: Findings) -> str:
     curve = findings.frontier
     if curve is None or curve.asked not in curve.levels:
         return ""
+    # With a share the curve has the folds that prove it, not those that answer rows.
+    promised = [row.asked for row in findings.ran if row.asked is not None]
+    items = [item for each in promised for item in each.items]
+    if any(map(is_capacity, items)) or not all(each.has_share for each in promised):
+        return ""
     asked = curve.levels.index(curve.asked)
     n_folds = findings.settings.n_folds * findings.settings.n_repeats
     listed = [

@@ -29,6 +29,7 @@ MOST_PROMISES = 33
 MOST_CELLS = 7
 MOST_NUMBERS = 400  # in the cells of all confusions; a table beside them has all
 LONGEST_LABEL = 24
+MOST_DIGITS = 14  # in a line of a confusion
 SHORTEST_LABEL = 12  # beside a small panel
 WIDTH = 6.4
 
@@ -230,7 +231,9 @@ def confusions(findings: Findings) -> Figure:
     """Confusion matrices, each row as shares of its class."""
     rows = findings.ran
     names = [label_of(label, SHORTEST_LABEL) for label in findings.data.classes]
-    with_numbers = len(names) ** 2 * len(rows) <= MOST_NUMBERS
+    n_cells = len(names) ** 2 * len(rows)
+    longest = len(f"{max(findings.data.class_counts)}")
+    with_numbers = n_cells <= MOST_NUMBERS and len(names) * longest <= MOST_DIGITS
     figure, panels = _panels(len(rows), 1.6)
     for place, (row, ax) in enumerate(zip(rows, panels, strict=False)):
         counts = np.array(row.confusion)
