@@ -1,4 +1,4 @@
-"""Own estimators that find columns by name, and the call that uses the best row."""
+"""Own estimators that look for columns, and the call that uses the best row."""
 
 from datetime import UTC, date, datetime, time
 

@@ -62,8 +62,7 @@ def call_to_use(
     if used is None and (nearest := reachable(comparison)) is not None:
         promise = nearest.promise
         used = next(row for row in comparison.rows if row.method == nearest.method)
-    parts = arguments["subgroups"]
-    if used is None or used.asked is None or not _are_columns(parts):
+    if used is None or used.asked is None or not _are_columns(arguments["subgroups"]):
         return None
     taken = [m for m in methods if m.name == used.method]
     if used.chooses:
@@ -72,24 +71,44 @@ def call_to_use(
         return None
     behind = [name for name in ("groups", "time") if arguments[name] is not None]
     fit = f".fit({', '.join(['X', 'y', *(f'{name}={name}' for name in behind)])})"
-    seed = arguments["random_state"]
     if used.chooses:
-        known = {**METHODS, **BASELINES, **CANDIDATES}
-        if not all(method.own is not None or method.name in known for method in taken):
+        made = _choice_among(taken, promise, arguments)
+    else:
+        (method,) = taken
+        n_methods = sum(not method.chooses for method in methods)
+        made = _classifier_around(method, promise, classes, n_methods, arguments)
+    return None if made is None else f"prudent.{made}{fit}"
+
+
+def _choice_among(
+    candidates: Sequence[Method], promise: Any, arguments: Mapping[str, Any]
+) -> str | None:
+    """The classifier that chooses among these methods under the promise."""
+    known = {**METHODS, **BASELINES, **CANDIDATES}
+    listed = []
+    for method in candidates:
+        if method.own is not None:
+            listed.append(f"({method.name!r}, {_variable(method)})")
+        elif method.name in known:
+            listed.append(repr(method.name))
+        else:
             return None
-        listed = ", ".join(
-            f"({method.name!r}, {_variable(method)})"
-            if method.own is not None
-            else repr(method.name)
-            for method in taken
-        )
-        settings = {"promise": promise, "confidence": arguments["confidence"]}
-        if parts is not None:
-            settings["subgroups"] = parts
-        settings |= {"cv": FOLDS_OF_CHOICE, "random_state": seed}
-        texts = [f"[{listed}]", *(_setting(*pair) for pair in settings.items())]
-        return f"prudent.BestClassifier({', '.join(texts)}){fit}"
-    (method,) = taken
+    settings = {"promise": promise, "confidence": arguments["confidence"]}
+    if arguments["subgroups"] is not None:
+        settings["subgroups"] = arguments["subgroups"]
+    settings |= {"cv": FOLDS_OF_CHOICE, "random_state": arguments["random_state"]}
+    texts = [f"[{', '.join(listed)}]", *(_setting(*pair) for pair in settings.items())]
+    return f"BestClassifier({', '.join(texts)})"
+
+
+def _classifier_around(
+    method: Method,
+    promise: Any,
+    classes: Sequence[Any],
+    n_methods: int,
+    arguments: Mapping[str, Any],
+) -> str | None:
+    """The classifier around an estimator that was given, one of so many methods."""
     if method.own is None:
         return None
     wish = parse_promise(promise, classes, confidence=arguments["confidence"])
@@ -98,9 +117,9 @@ def call_to_use(
         None,
         wish,
         n_classes=len(classes),
-        n_methods=sum(not method.chooses for method in methods),
-        random_state=seed,
-        subgroups=parts,
+        n_methods=n_methods,
+        random_state=arguments["random_state"],
+        subgroups=arguments["subgroups"],
     )
     defaults = type(wrapped)(None).get_params(deep=False)
     settings = {
@@ -111,7 +130,7 @@ def call_to_use(
     if wrapped.confidence is not None:
         settings["confidence"] = enough(wrapped.confidence)
     texts = [_variable(method), *(f"{k}={value!r}" for k, value in settings.items())]
-    return f"prudent.{type(wrapped).__name__}({', '.join(texts)}){fit}"
+    return f"{type(wrapped).__name__}({', '.join(texts)})"
 
 
 def _is_plain(value: Any) -> bool:

@@ -332,9 +332,10 @@ def _method(wanted: Any, argument: str) -> Method:
 
 
 def on_rows_as_given(methods: Sequence[Method], head: Any) -> tuple[Method, ...]:
-    """The methods; own ones that find columns by name take rows like those of `head`.
+    """The methods; own ones that look for columns take rows like those of `head`.
 
-    It is the data frame that was given, without its rows, or None if there is none.
+    It is the data frame that was given, or the array with words, without its rows; None
+    of numbers alone.
     """
     from prudent.estimator_tools.labelled_rows import as_given
 
