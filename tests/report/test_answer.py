@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot
 from sklearn.datasets import load_breast_cancer
+from sklearn.naive_bayes import GaussianNB
 
 import prudent
 from prudent import compare
@@ -218,6 +219,29 @@ def test_displays_and_reports_share_one_style_file(comparison):
 
 def test_a_report_stays_small(page):
     assert len(page.encode()) <= 300_000
+
+
+def test_a_report_of_many_promises_stays_small():
+    """Twelve classes, each with a promise of its own by each method."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([f"class number {k}" for k in range(12)], 40)
+    X = rng.normal(size=(y.size, 9)) + np.repeat(rng.normal(size=(12, 9)), 40, axis=0)
+    # Copies stand for the methods that would take a minute here.
+    comparison = compare(
+        X,
+        y,
+        methods=[(f"naive bayes {n}", GaussianNB()) for n in range(12)],
+        baselines="lda",
+        promise="coverage >= 90% in every class",
+        best=False,
+        cv=2,
+    )
+    page = render(comparison, comparison.to_dict())
+    assert len(page.encode()) <= 300_000
+    text = re.search(r'id="prudent-data">(.*?)</script>', page, re.S)[1]
+    for row in json.loads(text)["rows"]:
+        first, *others = row["asked"]["items"]
+        assert {*first} > {*others[0]} >= {"scope", "bound", "measured", "interval"}
 
 
 def test_the_embedded_data_is_whole(page):

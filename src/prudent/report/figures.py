@@ -150,7 +150,13 @@ def worst_classes(findings: Findings) -> Figure:
         style = style_of(findings, row.method)
         rate = row.worst_class.rate
         ax.plot([0, rate], [position] * 2, color=style["color"])
-        ax.plot([rate], [position], color=style["color"], marker=style["marker"])
+        ax.plot(
+            [rate],
+            [position],
+            linestyle="",
+            color=style["color"],
+            marker=style["marker"],
+        )
     _name_rows(ax, [row.method for row in rows])
     ax.set(xlabel="error of the worst class", xlim=(0, None))
     return figure
@@ -190,7 +196,8 @@ def set_sizes(findings: Findings) -> Figure:
         )
         shares = _folded(np.array(sets.size_counts) / sum(sets.size_counts))
         places = np.arange(len(shares)) + (position - (len(rows) - 1) / 2) * width
-        right.bar(places, shares, width, color=style["color"])
+        there = shares > 0
+        right.bar(places[there], shares[there], width, color=style["color"])
     left.set(xlabel="mean number of classes", ylabel="sets that hold the truth")
     figure.legend(loc="outside right upper")
     labels = [str(size) for size in range(len(shares))]

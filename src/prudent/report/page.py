@@ -79,43 +79,83 @@ def _for_page(document: str, name: str, description: str) -> str:
     svg = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", svg)
     svg = svg.replace("xlink:href", "href").replace(INK, "currentColor")
     svg = svg.replace("font-family: 'DejaVu Sans'; ", "")
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
+    svg = _with_styled_marks(svg)
+    svg = _with_short_identifiers(svg, name)
+    svg = re.sub(r"<[^>]+>", _shorter_tag, svg)
+    svg = re.sub(r">\s+<", "><", svg)
+    svg = re.sub(r'<defs></defs>|<g/>|<path [^>]*style="fill: none"/>', "", svg)
+    svg = _without_bare_groups(svg)
+    svg = _with_groups(svg, "text", "style")
+    svg = _with_groups(svg, "path", "clip-path")
+    svg = _with_groups(svg, "path", "style")
+    label = escape(description, quote=True)
+    head = f'<svg role="img" aria-label="{label}" style="{TEXT_STYLE}"'
+    return svg.replace("<svg", head, 1)
+
+
+# What most texts of a figure look like: said once, for all of it.
+TEXT_STYLE = "font-size: 9px; fill: currentColor"
+
+
+def _with_styled_marks(svg: str) -> str:
+    """Give each symbol the style that all its marks have, who then need none."""
+    marks = r'(<use href="#([^"]+)"[^>]*?) style="([^"]*)"'
+    styles: dict[str, set[str]] = {}
+    for _, symbol, look in re.findall(marks, svg):
+        styles.setdefault(symbol, set()).add(look)
+    shared = {symbol: each.pop() for symbol, each in styles.items() if len(each) == 1}
+    svg = re.sub(
+        r'(<path id="([^"]+)"[^>]*?)(?: style="[^"]*")?/>',
+        lambda path: (
+            f'{path[1]} style="{shared[path[2]]}"/>' if path[2] in shared else path[0]
+        ),
+        svg,
+    )
+    return re.sub(marks, lambda use: use[1] if use[2] in shared else use[0], svg)
+
+
+def _with_short_identifiers(svg: str, name: str) -> str:
+    """Number what something refers to, after `name`; the other identifiers go."""
+    used = dict.fromkeys(re.findall(r'(?:url\(#|href="#)([^)"]+)', svg))
+    short = {identifier: f"{name}-{n}" for n, identifier in enumerate(used)}
     svg = re.sub(
         r' id="([^"]+)"',
-        lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "",
+        lambda match: f' id="{short[match[1]]}"' if match[1] in short else "",
         svg,
     )
-    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", svg)
-    svg = re.sub(r"<[^>]+>", _shorter_tag, svg)
-    svg = re.sub(r">\s+<", "><", svg).replace("<defs></defs>", "")
-    svg = _without_bare_groups(svg)
-    svg = re.sub(r"<g([^>]*)>((?:<use [^>]*/>)+)</g>", _with_one_style, svg)
-    svg = re.sub(
-        r'<text( style="[^"]*")[^>]*>[^<]*</text>(?:<text\1[^>]*>[^<]*</text>)+',
-        lambda run: f"<g{run[1]}>{run[0].replace(run[1], '')}</g>",
-        svg,
+    return re.sub(
+        r'(url\(#|href="#)([^)"]+)', lambda match: match[1] + short[match[2]], svg
     )
-    label = escape(description, quote=True)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
 def _shorter_tag(tag: re.Match[str]) -> str:
-    """Cut coordinates to hundredths of a point, and rotations by nothing."""
+    """Write an element with few letters.
+
+    Coordinates keep hundredths of a point, from 100 points on tenths; lines follow
+    lines without a letter; texts leave out what `TEXT_STYLE` says for all.
+    """
     text = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag[0])
     if "data:" in text:  # a picture
         return text
-    text = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text)
-    return re.sub(r"\s+", " ", text)
+    text = re.sub(r"\d+\.\d+", lambda number: f"{round(float(number[0]), 2):.4g}", text)
+    text = re.sub(r"\s+", " ", text)
+    if text.startswith("<path") and not re.search(r" [CQ] ", text):
+        text = text.replace(" L ", " ")
+    if text.startswith("<text"):
+        for part in TEXT_STYLE.split("; "):
+            text = re.sub(rf'{part}(?:; |(?="))', "", text)
+        text = re.sub(r'(?:; )?"', '"', text).replace(' style=""', "")
+    return text
 
 
-def _with_one_style(group: re.Match[str]) -> str:
-    """Give the style that all marks of a group have to the group, which hands it on."""
-    head, marks = group.groups()
-    styles = set(re.findall(r' style="[^"]*"', marks))
-    if len(styles) != 1 or "style=" in head or marks.count("style=") < marks.count("<"):
-        return group[0]
-    (style,) = styles
-    return f"<g{head}{style}>{marks.replace(style, '')}</g>"
+def _with_groups(svg: str, element: str, attribute: str) -> str:
+    """Give an attribute that neighbours share to a group of them, which hands it on."""
+    end = "[^>]*>(?:[^<]*</text>)?"
+    first = rf'<{element}\b[^>]*?( {attribute}="[^"]*"){end}'
+    others = rf"(?:<{element}\b[^>]*?\1{end})+"
+    return re.sub(
+        first + others, lambda run: f"<g{run[1]}>{run[0].replace(run[1], '')}</g>", svg
+    )
 
 
 def _without_bare_groups(svg: str) -> str:

@@ -59,16 +59,29 @@ def render(
     )
 
 
+# Of a promise, in the data of a page: a method's later ones have them where they differ
+# from its first.
+SAID_ONCE = (
+    "sense",
+    "confidence",
+    "average_over",
+    "assumptions",
+    "subgroup",
+    "unit",
+    "source",
+)
+
+
 def _with_few_names(data: dict[str, Any]) -> dict[str, Any]:
     features = data["data"]["features"]
     data["data"]["n_features"] = len(features)
     data["data"]["features"] = [name[:LONGEST_NAME] for name in features[:MOST_NAMES]]
     for row in data["rows"]:
         for items in (row["own"], row["asked"]["items"] if row["asked"] else []):
-            for item in items[1:]:  # assumed by all of them, and long
-                item["assumptions"] = ["as above"]
-                if item["source"] == items[0]["source"]:
-                    item["source"] = "as above"
+            for item in items[1:]:
+                for name in SAID_ONCE:
+                    if item[name] == items[0][name]:
+                        del item[name]
     return data
 
 
@@ -512,8 +525,8 @@ def _appendix(findings: Findings) -> Section:
         "Appendix",
         [
             "Scores of each fold and the parameters of each method. Everything on this "
-            "page is in it once more as JSON, in the element with the id prudent-data."
-            + full
+            "page is in it once more as JSON, in the element with the id prudent-data; "
+            "later promises of a method have there what differs from its first." + full
         ],
         tables=[
             first_rows("Scores of each fold", (*columns, "coverage"), scores, most=100),
