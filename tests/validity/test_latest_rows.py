@@ -25,6 +25,7 @@ from prudent import (
     NeymanPearsonClassifier,
     SelectiveClassifier,
 )
+from prudent.estimator_tools.held_out import fit_inside
 
 N = 400
 DAYS = np.datetime64("2026-01-01") + np.arange(N)
@@ -304,3 +305,15 @@ def test_average_coverage_is_that_of_rows_like_the_latest():
         bounds.append(1 - fitted.guarantees_[0].bound)
     spread = np.std(rates) / np.sqrt(DRAWS)
     assert np.mean(rates) <= np.mean(bounds) + 3.1 * spread
+
+
+def test_a_pipeline_in_a_pipeline_hands_times_on():
+    """A comparison puts its own preparation in front of a pipeline of the user's."""
+    X, y = rows()
+    inner = make_pipeline(StandardScaler(), selective())
+    outer = make_pipeline(StandardScaler(), inner)
+    fit_inside(outer, X, y, time=DAYS)
+    assert FROM in str(inner[-1].guarantees_[0])
+    groups = np.repeat(np.arange(N // 2), 2)
+    fit_inside(outer, X, y, groups=groups)
+    assert inner[-1].guarantees_[0].unit == "group"

@@ -328,9 +328,9 @@ def fit_inside(
     rows in no order, it holds them out at random.
     """
     prefix, last = "", estimator
-    if isinstance(estimator, Pipeline):
-        step, last = estimator.steps[-1]
-        prefix = f"{step}__"
+    while isinstance(last, Pipeline):
+        step, last = last.steps[-1]
+        prefix += f"{step}__"
     if is_learner and time is not None and isinstance(last, HeldOutEstimator):
         time = time if len(np.unique(time)) > 1 else None
     given = {"groups": groups, "time": time}
