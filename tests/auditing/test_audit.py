@@ -7,11 +7,17 @@ import math
 import pickle
 import time
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from scipy.stats import beta, betabinom, binom, nct, norm
-from sklearn.base import BaseEstimator, ClassifierMixin, is_outlier_detector
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    OutlierMixin,
+    is_outlier_detector,
+)
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 
@@ -977,3 +983,35 @@ def test_moments_given_to_a_detector_are_those_of_the_ordinary_rows():
     )
     assert len(found.rows) == 2  # by a fit, and by the moments
     assert found.verdict == "no violation found"
+
+
+class SeesAnomalies(OutlierMixin, BaseEstimator):
+    """A detector that counts the anomalies among the rows that it is fitted to."""
+
+    seen: ClassVar[list[int]] = []
+
+    def fit(self, X, y=None):
+        self.seen.append(int((X[:, 0] > 50).sum()))
+        return self
+
+    def predict(self, X):
+        return np.where(X[:, 0] > 50, -1, 1)
+
+
+@pytest.mark.parametrize("quantity", ["miss rate", "flagged share", "precision"])
+def test_a_detector_sees_no_anomalies_whatever_its_claim_is_about(quantity):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 1)), np.full((20, 1), 100.0)])
+    y = np.repeat([0, -1], [80, 20])
+    claim = prudent.Guarantee(
+        quantity=quantity,
+        bound=0.9,
+        sense="<=",
+        confidence=0.95,
+        assumptions=(INDEPENDENT,),
+        source="none",
+    )
+    SeesAnomalies.seen.clear()
+    prudent.audit(SeesAnomalies(), claim=claim, laws=[(X, y)], sizes=(40,), budget=5)
+    assert SeesAnomalies.seen
+    assert set(SeesAnomalies.seen) == {0}

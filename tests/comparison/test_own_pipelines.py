@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -24,6 +25,7 @@ from prudent.estimator_tools.labelled_rows import (
     head_of,
     is_as_given,
 )
+from prudent.evaluation import words
 from prudent.evaluation.evaluate import make_folds
 
 
@@ -314,6 +316,9 @@ def test_no_call_is_named_that_would_do_something_else():
         *(X, Y), methods={"mine": BY_NAME}, baselines=["lda"], promise="error <= 20%"
     )
     assert mixed.settings.next_command is None
+    assert "compare pipelines that prepare words and gaps themselves" in " ".join(
+        str(mixed).split()
+    )
     numbers = X[["age"]].astype(float)
     by_matrix = prudent.compare(
         *(numbers, Y),
@@ -328,3 +333,60 @@ def test_no_call_is_named_that_would_do_something_else():
     )
     assert usual.settings.next_command is None
     assert usual.settings.own == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        (
+            {"methods": [], "baselines": ["logistic", "lda"], "promise": "error <= 5%"},
+            "BestClassifier(['lo",
+        ),
+        (
+            {
+                "methods": ["sklearn.naive_bayes.GaussianNB"],
+                "baselines": [],
+                "promise": "error <= 10%",
+            },
+            "BestClassifier(['sklearn.naive_bayes.GaussianNB'], "
+            "promise='error <= 10%', confidence=0.95, ",
+        ),
+        (
+            {"methods": ["conformal"], "baselines": []},
+            "ConformalClassifier(condition='class', method='full', ",
+        ),
+        (
+            {"methods": ["conformal"], "baselines": [], "promise": "missed 0 <= 10%"},
+            "NeymanPearsonClassifier(prudent.ConformalClassifier(method='full', ",
+        ),
+    ],
+)
+def test_python_is_told_the_call_that_makes_a_method_of_prudent(arguments, start):
+    X, y = load_breast_cancer(return_X_y=True)
+    found = prudent.compare(X, y, best=False, **arguments)
+    call = found.settings.call
+    assert call.startswith(f"prudent.{start}")
+    assert f"in Python:  {call}" in str(found)
+    model = eval(call, {"prudent": prudent, "X": X, "y": y})
+    row = words.recommended(found)
+    asked, own = row.asked.items[0].guarantee, model.guarantees_[0]
+    assert (own.quantity, own.sense) == (asked.quantity, asked.sense)
+    assert own.confidence == pytest.approx(asked.confidence, abs=1e-6)
+    if "baselines" in arguments and len(arguments["baselines"]) == 2:
+        assert own.confidence == 0.975
+
+
+def test_words_and_gaps_are_said_to_need_the_command_line():
+    """Nothing of the table can be called: what makes a model is named all the same."""
+    found = prudent.compare(
+        X,
+        Y,
+        methods=["lda"],
+        baselines=["logistic"],
+        best=False,
+        promise="error <= 40%",
+    )
+    assert found.settings.call is None
+    used = words.recommended(found).method
+    text = " ".join(str(found).split())
+    assert f"To use it: prudent fit ... --method {used} --among 2." in text

@@ -343,8 +343,8 @@ class Trial:
         """Whether the model learns from rows without labels."""
         if self.answer == "detect":
             return True
-        if isinstance(self.claim, Guarantee):
-            return self.claim.quantity in ALARMS
+        if isinstance(self.claim, Guarantee) and self.claim.quantity in ALARMS:
+            return True
         try:
             return bool(is_outlier_detector(model))
         except AttributeError:  # not one of scikit-learn's kind

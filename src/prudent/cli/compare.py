@@ -431,18 +431,15 @@ def with_next(
 ) -> Comparison:
     """Add the command that makes a model of the method that is recommended.
 
-    Where none is, that of the nearest promise that can be had.
+    Where none is, that of what can be had instead.
     """
-    from prudent.evaluation.words import reachable, recommended
+    from prudent.evaluation.words import to_be_had
 
-    used, known = recommended(comparison), context.params
-    promise = known["promise"]
-    if used is None:
-        nearest = reachable(comparison)
-        if nearest is None:
-            return comparison
-        promise = nearest.promise
-        used = next(row for row in comparison.rows if row.method == nearest.method)
+    known = context.params
+    had = to_be_had(comparison, known["promise"])
+    if had is None:
+        return comparison
+    used, promise = had
     words = ["prudent", "fit", known["data"], "--target", target]
     words += ["--method", _typed(used.method, known["methods"])]
     given = [tuple(text.split(".", 1)) for text in known["param"] or []]

@@ -9,17 +9,13 @@ from keyword import iskeyword
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from prudent.comparison.result import Comparison
-from prudent.evaluation.methods import (
-    BASELINES,
-    CANDIDATES,
-    FOLDS_OF_CHOICE,
-    METHODS,
-    Method,
-    competing,
-)
-from prudent.evaluation.promising import wrap
-from prudent.evaluation.words import enough, reachable, recommended
+from prudent.core.types import IntArray
+from prudent.evaluation.methods import FOLDS_OF_CHOICE, Method, competing, is_usual
+from prudent.evaluation.promising import affordable, is_full_conformal, promising
+from prudent.evaluation.words import enough, to_be_had
 from prudent.rules.wish import parse_promise
 
 # Arguments that are not in the call to get it again, or at its start.
@@ -51,86 +47,117 @@ def call_to_use(
     *,
     is_prepared: bool,
 ) -> str | None:
-    """The call that makes a model of the row to use, or of the nearest promise.
+    """The call that makes a model of the row to use, or of what can be had instead.
 
     Estimators that were given stand by their names, and `classes` are the labels as
     they are. None where there is no such call: without a promise, of subgroups that are
-    no columns, of rows that the comparison itself prepared for a method
-    (`is_prepared`), and of a single method of prudent's.
+    no columns, and of rows that the comparison itself prepared for a method
+    (`is_prepared`).
     """
-    used, promise = recommended(comparison), arguments["promise"]
-    if used is None and (nearest := reachable(comparison)) is not None:
-        promise = nearest.promise
-        used = next(row for row in comparison.rows if row.method == nearest.method)
-    if used is None or used.asked is None or not _are_columns(arguments["subgroups"]):
+    had = to_be_had(comparison, arguments["promise"])
+    if had is None or not _are_columns(arguments["subgroups"]):
         return None
-    taken = [m for m in methods if m.name == used.method]
+    used, promise = had
+    if used.asked is None:
+        return None
+    others = [method for method in methods if not method.chooses]
+    taken = [method for method in others if method.name == used.method]
     if used.chooses:
-        taken = [*competing(methods)]
+        taken = [*competing(others)]
     if is_prepared and not all(method.takes_table for method in taken):
         return None
     behind = [name for name in ("groups", "time") if arguments[name] is not None]
     fit = f".fit({', '.join(['X', 'y', *(f'{name}={name}' for name in behind)])})"
     if used.chooses:
-        made = _choice_among(taken, promise, arguments)
+        listed = None if is_usual(others) else taken
+        made = _choice_among(listed, promise, arguments["confidence"], arguments)
     else:
         (method,) = taken
-        n_methods = sum(not method.chooses for method in methods)
-        made = _classifier_around(method, promise, classes, n_methods, arguments)
-    return None if made is None else f"prudent.{made}{fit}"
+        n_methods = len(others)
+        counts = np.array(comparison.data.class_counts)
+        made = _for_one(method, promise, classes, counts, n_methods, arguments)
+    return f"prudent.{made}{fit}"
 
 
 def _choice_among(
-    candidates: Sequence[Method], promise: Any, arguments: Mapping[str, Any]
-) -> str | None:
-    """The classifier that chooses among these methods under the promise."""
-    known = {**METHODS, **BASELINES, **CANDIDATES}
-    listed = []
-    for method in candidates:
-        if method.own is not None:
-            listed.append(f"({method.name!r}, {_variable(method)})")
-        elif method.name in known:
-            listed.append(repr(method.name))
-        else:
-            return None
-    settings = {"promise": promise, "confidence": arguments["confidence"]}
+    candidates: Sequence[Method] | None,
+    promise: Any,
+    confidence: float | None,
+    arguments: Mapping[str, Any],
+) -> str:
+    """The classifier that chooses among these methods, or one, under the promise.
+
+    None are the usual candidates, which it knows.
+    """
+    listed = [
+        f"({method.name!r}, {_variable(method)})"
+        if method.own is not None
+        else repr(_as_typed(method.name, arguments["methods"]))
+        for method in candidates or ()
+    ]
+    settings = {"promise": promise, "confidence": confidence}
     if arguments["subgroups"] is not None:
         settings["subgroups"] = arguments["subgroups"]
     settings |= {"cv": FOLDS_OF_CHOICE, "random_state": arguments["random_state"]}
-    texts = [f"[{', '.join(listed)}]", *(_setting(*pair) for pair in settings.items())]
+    texts = [f"[{', '.join(listed)}]"] if listed else []
+    texts += [_setting(*pair) for pair in settings.items()]
     return f"BestClassifier({', '.join(texts)})"
 
 
-def _classifier_around(
+def _as_typed(name: str, methods: Any) -> str:
+    """A method as it was given: its name, or its dotted path."""
+    if isinstance(methods, Mapping):
+        return name
+    listed = [methods] if isinstance(methods, str) else methods
+    paths = [path for path in listed if isinstance(path, str)]
+    return next((path for path in paths if path.rpartition(".")[2] == name), name)
+
+
+def _for_one(
     method: Method,
     promise: Any,
     classes: Sequence[Any],
+    counts: IntArray,
     n_methods: int,
     arguments: Mapping[str, Any],
-) -> str | None:
-    """The classifier around an estimator that was given, one of so many methods."""
-    if method.own is None:
-        return None
+) -> str:
+    """What keeps the promise for one of so many methods, of classes of such counts."""
+    seed = arguments["random_state"]
+    split = arguments["groups"] is not None or arguments["time"] is not None
     wish = parse_promise(promise, classes, confidence=arguments["confidence"])
     assert wish is not None
-    wrapped = wrap(
-        None,
-        wish,
-        n_classes=len(classes),
+    model = promising(
+        *(method.estimator(seed), wish, None, counts),
+        split=split,
+        seed=seed,
         n_methods=n_methods,
-        random_state=arguments["random_state"],
         subgroups=arguments["subgroups"],
     )
-    defaults = type(wrapped)(None).get_params(deep=False)
+    if is_full_conformal(model):
+        return _spelled(model)
+    if method.own is not None:
+        return _spelled(model, _variable(method))
+    if method.competes_with is not None:  # it would not compete as it was compared
+        inner = affordable(method.estimator(seed), counts, split=split)
+        return _spelled(model, f"prudent.{_spelled(inner)}")
+    confidence = wish.confidence
+    if confidence is not None:
+        confidence = enough(1 - (1 - confidence) / n_methods)
+    return _choice_among([method], promise, confidence, arguments)
+
+
+def _spelled(model: Any, *around: str) -> str:
+    """The call that makes a classifier, around an estimator of this name, if any."""
+    defaults = type(model)(None).get_params(deep=False)
     settings = {
         name: value
-        for name, value in wrapped.get_params(deep=False).items()
-        if value != defaults[name]
+        for name, value in model.get_params(deep=False).items()
+        if name != "estimator" and value != defaults[name]
     }
-    if wrapped.confidence is not None:
-        settings["confidence"] = enough(wrapped.confidence)
-    texts = [_variable(method), *(f"{k}={value!r}" for k, value in settings.items())]
-    return f"{type(wrapped).__name__}({', '.join(texts)})"
+    if model.confidence is not None:
+        settings["confidence"] = enough(model.confidence)
+    texts = [*around, *(f"{name}={value!r}" for name, value in settings.items())]
+    return f"{type(model).__name__}({', '.join(texts)})"
 
 
 def _is_plain(value: Any) -> bool:

@@ -260,13 +260,14 @@ def compare(
     again = call_again(compare, arguments)
     comparison = run(rows, chosen, protocol, command=again)
     own = tuple(method.name for method in chosen if method.own is not None)
-    if not own:
-        return comparison
     is_prepared = preprocessing(rows.X, rows.missing) is not None
     call = call_to_use(
         *(comparison, chosen, rows.classes.tolist(), arguments), is_prepared=is_prepared
     )
-    settings = replace(comparison.settings, own=own, next_command=call)
+    next_command = call if own else None
+    settings = replace(
+        comparison.settings, own=own, next_command=next_command, call=call
+    )
     return replace(comparison, settings=settings)
 
 

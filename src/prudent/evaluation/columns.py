@@ -375,9 +375,12 @@ def table_lines(
     if findings.settings.promise != "none" or findings.ran:
         for sentence in words.verdict(findings):
             lines += _wrapped(sentence, width)
-    if findings.settings.next_command is not None:
-        does = "try" if words.recommended(findings) is None else "use"
-        lines.append(f"To {does} it:  {findings.settings.next_command}")
+    settings = findings.settings
+    does = "try" if words.recommended(findings) is None else "use"
+    if settings.next_command is not None:
+        lines.append(f"To {does} it:  {settings.next_command}")
+    elif settings.call is not None:
+        lines.append(f"To {does} it in Python:  {settings.call}")
     return lines
 
 

@@ -130,6 +130,7 @@ class Settings:
     sample: int | None  # most rows to fit a method that needs rows
     command: str  # what to type to get this again
     next_command: str | None = None  # and to use the method that came first
+    call: str | None = None  # that does the same in Python, where no command is known
     own: tuple[str, ...] = ()  # methods that were given, which no command can name
     date: str | None = None  # None in output that must repeat byte for byte
     peak_memory: int | None = None  # bytes, where known

@@ -395,6 +395,18 @@ def _smallest_sets(findings: Findings) -> str:
 
     Of two classes a set that is no answer holds both.
     """
+    smallest = _of_smallest_sets(findings)
+    if smallest is None:
+        return ""
+    method, size = smallest
+    return (
+        f"Sets alone can be had: those of {method} hold {size:.2f} of "
+        f"{len(findings.data.classes)} classes on average (--method {method})."
+    )
+
+
+def _of_smallest_sets(findings: Findings) -> tuple[str, float] | None:
+    """The method whose sets are smallest, and their mean size; None of two classes."""
     n_classes = len(findings.data.classes)
     sizes = {
         row.method: row.asked.sets.mean_size
@@ -404,12 +416,8 @@ def _smallest_sets(findings: Findings) -> str:
         and row.asked.kept in ("kept", "consistent")
     }
     if n_classes == 2 or not sizes or not _with_sets(findings):
-        return ""
-    least = min(sizes, key=lambda method: sizes[method])
-    return (
-        f"Sets alone can be had: those of {least} hold {sizes[least]:.2f} of "
-        f"{n_classes} classes on average (--method {least})."
-    )
+        return None
+    return min(sizes.items(), key=itemgetter(1))
 
 
 def _is_broken(row: MethodRow) -> bool:
@@ -653,13 +661,10 @@ def _before_a_choice(findings: Findings) -> list[str]:
                     f"Sets of labels can be had: ask for 'coverage >= {rate}'."
                 )
     elif items and choice is not None:
-        # A command that is printed needs no other one.
-        typed = f" To use it: prudent fit ... --method {choice.method}."
-        settings = findings.settings
-        is_printed = settings.next_command is not None or settings.own
+        typed = _to_type(findings, choice)
         sentences.append(
             f"{choice.method} chooses inside its training part: its promise needs no "
-            f"fresh rows.{'' if is_printed else typed}"
+            f"fresh rows.{typed}"
         )
         sentences.append(
             "Another row picked from this table is certified by fresh rows (prudent "
@@ -672,7 +677,34 @@ def _before_a_choice(findings: Findings) -> list[str]:
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
+    used = recommended(findings)
+    if items and choice is None and used is not None:
+        sentences.append(_to_type(findings, used).strip())
     return sentences
+
+
+def _to_type(findings: Findings, used: MethodRow) -> str:
+    """What makes a model of a row, where its command is not known, nor its call.
+
+    Of a row that chooses a call is a few words more, and its command is as short.
+    """
+    settings = findings.settings
+    is_known = settings.call is not None and (settings.own or not used.chooses)
+    if settings.next_command is not None or is_known:
+        return ""
+    if not settings.own:
+        typed = f"prudent fit ... --method {used.method}"
+        items = [] if used.asked is None else used.asked.items
+        is_certain = any(item.guarantee.confidence is not None for item in items)
+        if is_certain and not used.chooses and len(findings.rows) > 1:
+            typed += f" --among {len(findings.rows)}"
+        return f" To use it: {typed}."
+    if findings.data.subgroup_counts:  # that new rows may not tell
+        return ""
+    return (
+        " For a call that makes a model of it, compare pipelines that prepare words "
+        "and gaps themselves (scikit-learn's ColumnTransformer)."
+    )
 
 
 def _among(findings: Findings) -> str:
@@ -863,6 +895,22 @@ def narrows(asked: RequestedPromise) -> bool:
         return False
     n_classes = len(sets.class_mean_size)
     return n_classes > 2 and sets.mean_size <= max(SHORT_LIST, SHORT_SHARE * n_classes)
+
+
+def to_be_had(findings: Findings, promise: str) -> tuple[MethodRow, str] | None:
+    """The row to use with the `promise` that was asked for, or what can be had instead.
+
+    That is the nearest promise that answers rows, or else the smallest sets; None where
+    there is neither.
+    """
+    used = recommended(findings)
+    if used is None and (nearest := reachable(findings)) is not None:
+        promise, method = nearest.promise, nearest.method
+    elif used is None and (smallest := _of_smallest_sets(findings)) is not None:
+        method = smallest[0]
+    else:
+        return None if used is None else (used, promise)
+    return next(row for row in findings.rows if row.method == method), promise
 
 
 class Reachable(NamedTuple):
