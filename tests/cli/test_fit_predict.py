@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pickle
+import re
 import shlex
 import subprocess
 import sys
@@ -117,6 +118,72 @@ def test_a_promise_that_cannot_be_made_writes_no_model(prudent, table_file, tmp_
     assert outcome.code == 6
     assert "lda cannot promise 'error <= 5%' on these rows" in outcome.err
     assert not path.exists()
+
+
+def test_a_limit_that_is_not_proved_is_refused_with_one_that_is(
+    prudent, table_file, tmp_path
+):
+    """The refusal names a limit that the same rows prove, and fit then makes it."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 150)
+    x = (rng.normal(size=150) + 2.2 * codes).round(3)
+    lines = [f"{a},{'ab'[k]}" for a, k in zip(x, codes, strict=True)]
+    rows = table_file("x,y\n" + "\n".join(lines) + "\n")
+    fit = (
+        "fit",
+        rows,
+        "--target",
+        "y",
+        "--method",
+        "lda",
+        "-o",
+        tmp_path / "m.prudent",
+    )
+    refused = prudent(*fit, "--promise", "error <= 3%")
+    assert refused.code == 6
+    (limit, share) = re.search(
+        r"'(error <= [\d.]+%)' would answer (\d+) % of them", refused.err
+    ).groups()
+    assert "chosen by looking at them is certified by fresh rows" in refused.err
+    assert refused.err.count("nothing is answered") == 1
+    made = prudent(*fit, "--promise", limit)
+    assert made.code == 0
+    (promise,) = load(tmp_path / "m.prudent").guarantees_
+    evidence = promise.evidence
+    answered = evidence["answered"] / evidence["calibration rows"]
+    assert f"{100 * answered:.0f}" == share
+
+
+def test_sets_that_all_hold_every_class_are_said_to_decide_nothing(
+    prudent, table_file, tmp_path
+):
+    rng = np.random.default_rng(0)
+    model = ("--target", "y", "-o", tmp_path / "m.prudent")
+    asked = ("--promise", "coverage >= 95%", "--average")
+    noise = [f"{a:.3f},{'abc'[i % 3]}" for i, a in enumerate(rng.normal(size=64))]
+    told = " has all 3 classes in its set: this model decides nothing."
+    rows = table_file("x,y\n" + "\n".join(noise) + "\n")
+    # All rows have the same scores, of every label.
+    outcome = prudent("fit", rows, *model, *asked, "--method", "majority", "--quiet")
+    assert outcome.code == 0
+    assert f"each of 64 rows of this table{told}" in outcome.err
+    apart = [f"{9 * (i % 3) + i / 99:.3f},{'abc'[i % 3]}" for i in range(90)]
+    rows = table_file("x,y\n" + "\n".join(apart) + "\n")
+    outcome = prudent("fit", rows, *model, *asked, "--method", "lda")
+    assert outcome.code == 0
+    assert told not in outcome.err
+
+
+def test_words_that_only_rows_held_out_have_are_not_told(prudent, table_file, tmp_path):
+    words = [
+        f"{i % 7},{'w' * (i + 1) if i % 10 == 0 else 'k'},{'ab'[i % 2]}"
+        for i in range(60)
+    ]
+    rows = table_file("x,word,y\n" + "\n".join(words) + "\n")
+    fit = ("fit", rows, "--target", "y", "--method", "lda", "--categorical", "onehot")
+    promise = ("--promise", "error <= 40%", "-o", tmp_path / "m.prudent")
+    outcome = prudent(*fit, *promise)
+    assert "were not in the rows of the fit" not in outcome.err
 
 
 def gappy_iris(table_file):

@@ -155,6 +155,14 @@ NOTES = {
         (),
         "note: column 'id' has a different whole number in every row: an identifier?",
     ),
+    "identifier beside gaps": (
+        "id,b,y\n"
+        + "".join(
+            f"{7 * i % 31},{i % 5 if i % 3 else ''},{i % 2}\n" for i in range(30)
+        ),
+        (),
+        "column 'id' has a different whole number in all of 20 rows without gaps:",
+    ),
     "collinear columns": (
         "a,b,c,y\n"
         + "".join(f"{i % 7},{i % 5},{i % 7 + i % 5},{i % 2}\n" for i in range(30)),

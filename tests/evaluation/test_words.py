@@ -29,6 +29,7 @@ from prudent.evaluation.words import (
     promise_text,
     recommended,
     seconds,
+    to_be_had,
     verdict,
 )
 
@@ -714,6 +715,22 @@ def test_own_promises_are_said_with_their_room():
     ) in verdict(found)
 
 
+def test_a_bound_that_is_not_reached_is_told_apart_from_what_was_measured():
+    own = checked(
+        0.91268,
+        quantity="coverage",
+        sense=">=",
+        average_over="training samples",
+    )
+    own = replace(own, check=replace(own.check, measured=0.91241))
+    found = findings(covering("conformal", 0.9, own=(own,), own_kept="consistent"))
+    found = replace(found, settings=replace(found.settings, promise="none"))
+    found = replace(found, rows=(replace(found.rows[0], asked=None),))
+    (said,) = [line for line in verdict(found) if "by themselves" in line]
+    assert "at least 0.913 on average over" in said
+    assert "not reached, by no more than chance allows (0.912)" in said
+
+
 def test_of_own_promises_the_broken_one_is_said_and_none_that_allows_all():
     wide = checked(0.4, violations=4, scope="wide")
     narrow = checked(0.05, violations=20, scope="narrow")
@@ -740,6 +757,27 @@ def test_too_few_rows_for_any_method_says_what_could_help():
         "Too few rows to rule out 'malignant': that needs 593 rows of 'malignant' (10 "
         "held out); prudent fit, which trains on all of them, needs 296. What could "
     )
+
+
+def test_a_need_at_a_shared_level_is_not_that_of_the_row_that_chooses():
+    """What `prudent fit` needs for a row of the table it needs with --among."""
+    lda = covering("lda", 0.0, "nothing answered", needing(rows=64, label=None))
+    best = covering("best", 0.0, "nothing answered", chooses=True)
+    found = replace(findings(best, lda), frontier=curve("error", {"lda": (0.0,) * 4}))
+    (said,) = [line for line in verdict(found) if line.startswith("Too few rows")]
+    assert said.startswith(
+        "Too few rows for this promise by methods other than best, which has enough "
+        "and decides nothing: that needs 64 rows (10 held out); prudent fit, which "
+        "trains on all of them, needs 32 with --among 2. What could help: "
+    )
+    # The own need of the row that chooses has the level to itself.
+    best = covering(
+        "best", 0.0, "nothing answered", needing(rows=40, label=None), chooses=True
+    )
+    found = replace(findings(best, lda), frontier=curve("error", {"lda": (0.0,) * 4}))
+    (said,) = [line for line in verdict(found) if line.startswith("Too few rows")]
+    assert "that needs 40 rows (10 held out); prudent fit, which" in said
+    assert "needs 20. What could help" in said
 
 
 def test_leaving_rare_classes_out_is_no_help_where_a_subgroup_lacks_rows():
@@ -883,6 +921,8 @@ def test_of_many_classes_the_smallest_sets_are_named_where_no_row_is_decided():
         "no method decides more than 2 % of the rows. Sets alone can be had: those of "
         "qda hold 2.90 of 5 classes on average (--method qda)."
     )
+    row, promise = to_be_had(replace(found, data=data), "coverage >= 90%")
+    assert (row.method, promise) == ("qda", "coverage >= 90%")
 
 
 def test_with_groups_the_most_frequent_class_is_that_of_the_rows_tested():

@@ -54,7 +54,7 @@ CONFIDENCE = 0.95
 FALSE_ALARM = 0.05
 LONGEST_NAME = 32  # of the table in the title of a page
 # Columns that go, in this order, where the terminal is narrow.
-DISPENSABLE = ("other rows", "normal rows", "flagged")
+DISPENSABLE = ("other rows", "normal rows", "flagged in all")
 
 
 @options.grouped
@@ -425,6 +425,6 @@ def _summary(detection: Detection, n_flagged: int) -> tuple[list[str], list[str]
             f"{detection.detected:.1%} ({low:.1%}–{high:.1%})",
             thousands(len(detection.normal) - n_normal),
         ]
-    columns.append("flagged")
+    columns.append("flagged in all")
     line.append(thousands(n_flagged))
     return columns, line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -42,6 +43,7 @@ from prudent.cli.models import (
     table_columns,
 )
 from prudent.cli.output import (
+    UNKNOWN_WORDS,
     CommandError,
     ExitCode,
     Progress,
@@ -51,7 +53,7 @@ from prudent.cli.output import (
     note,
 )
 from prudent.evaluation.methods import BASELINES, CANDIDATES, CHOICES, METHODS, Method
-from prudent.io.errors import counted, thousands
+from prudent.io.errors import counted, percent, thousands
 
 if TYPE_CHECKING:
     from prudent.core.guarantee import Guarantee
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
 SELECTION_FOLDS = 5
 # Times the least held-out rows of a promise with confidence, for it to be useful.
 ENOUGH = 2
+# Rows of the table that tell whether a model's sets say anything.
+MOST_LOOKED_AT = 100
 KNOWN = (*METHODS, *BASELINES, *CANDIDATES, *CHOICES)
 # The method that is a detector by its name; others are, of one class.
 DETECTOR = "low-density"
@@ -231,16 +235,71 @@ def fit(
                 among=among,
             )
     if wish is not None and not fitted.guarantees_:
+        nearest = _nearest(last_step(fitted), wish, training)
         raise CommandError(
             f"{method} cannot promise {promise!r} on these rows: it would answer none. "
-            "Ask for less, give more rows, or fit it with --promise none",
+            f"{nearest}Ask for less, give more rows, or fit it with --promise none",
             ExitCode.LIMIT,
         )
     save_model(fitted, output, data, trusted or ())
     _say_fitted(method, rows_in_words, surveyed)
     _say_choice(fitted)
     _say_promises(fitted)
+    if wish is not None and wish.kind == "coverage":
+        _say_empty(fitted, training)
     say_written(output)
+
+
+def _nearest(last: Any, wish: Wish, training: TrainingData) -> str:
+    """The least error above the one asked for that the rows held out prove, if any.
+
+    One that always answering the most frequent class keeps is none.
+    """
+    import numpy as np
+
+    if wish.kind != "error" or wish.capacity is not None:
+        return ""
+    _, counts = np.unique(training.y, return_counts=True)
+    trivial = 1 - counts.max() / counts.sum()
+    for level in wish.levels:
+        if not wish.level < level < trivial:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that this one answers nothing, either
+            promises = last.with_error_rate(level).guarantees_
+        if promises:
+            evidence = promises[0].evidence
+            share = evidence["answered"] / evidence["calibration rows"]
+            return (
+                f"By the same rows held out, {wish.at(level)!r} would answer "
+                f"{percent(share)} of them: a limit chosen by looking at them is "
+                "certified by fresh rows (prudent certify). "
+            )
+    return ""
+
+
+def _say_empty(fitted: Any, training: TrainingData) -> None:
+    """Say that a promise of coverage is kept by naming every class, if it is."""
+    from prudent.estimator_tools import predict_set
+
+    rows = training.frame.slice(0, MOST_LOOKED_AT)
+    with _new_words_untold():
+        members = predict_set(fitted, rows)
+    if members.all():
+        note(
+            f"each of {counted(len(members), 'row')} of this table has all "
+            f"{members.shape[1]} classes in its set: this model decides nothing. More "
+            "rows, or less coverage asked for, help",
+            always=True,
+        )
+
+
+@contextmanager
+def _new_words_untold() -> Iterator[None]:
+    """Say nothing of words that only rows held out have: they are of this table."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=UNKNOWN_WORDS)
+        yield
 
 
 def _refuse_for_detectors(method: str, given: Mapping[str, bool]) -> None:
@@ -355,7 +414,7 @@ def _promising(
     features = training.preparation.names
     beside = [name for name in training.frame.column_names if name not in features]
     model = of_a_table(training.preparation, wrapped, beside)
-    with native_output_left_out():
+    with native_output_left_out(), _new_words_untold():
         fit_inside(model, training.frame, y, groups=groups, time=training.times)
     last = last_step(model)
     last.guarantees_ = promised(last, wish, among)

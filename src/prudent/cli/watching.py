@@ -405,7 +405,7 @@ def _of_promise(promise: WatchedPromise) -> Finding:
     if promise.reason and not monitor.n_:
         return Finding(name, ("0", "", ""), NOT_WATCHED, promise.reason, record)
     measured = "–" if rate is None else f"{rate:.3f} ({low:.3f}–{high:.3f})"
-    cells = thousands(monitor.n_), measured, f"{monitor.e_value:.2g}"
+    cells = thousands(monitor.n_), measured, _shown_evidence(monitor)
     return Finding(name, cells, monitor.verdict, _since(record), record)
 
 
@@ -421,7 +421,7 @@ def _of_drift(watch: Watch, drift: DriftMonitor, features: list[str]) -> Finding
     }
     what = "score" if watch.reference is None else counted(len(features), "column")
     most = f"most: {columns[0]['column']}"
-    cells = thousands(drift.n_), most, f"{drift.e_value:.2g}"
+    cells = thousands(drift.n_), most, _shown_evidence(drift)
     return Finding(f"drift ({what})", cells, drift.verdict, _since(record), record)
 
 
@@ -436,6 +436,12 @@ def _evidence(
         "alarm_time": time,
         "alarm_row": row,
     }
+
+
+def _shown_evidence(monitor: PromiseMonitor | DriftMonitor) -> str:
+    """The e-value; of an alarm, which stays, the largest there was, which raised it."""
+    is_alarm = monitor.alarm_at_ is not None
+    return f"{monitor.peak_e_value if is_alarm else monitor.e_value:.2g}"
 
 
 def _since(record: dict[str, Any]) -> str:

@@ -754,8 +754,10 @@ def refuse_hopeless(
     if in_full and sparing:
         instead.append(f"compare {sparing[0]}, which holds no rows out")
     needs = needs_of(lacks, task, holds_out=holds_out)
+    sharing = 1 if task.wish.confidence is None else task.n_methods
     raise InfeasibleError(
-        f"no method can promise {task.wish.text!r} on this table: {needed(needs)}. "
+        f"no method can promise {task.wish.text!r} on this table: "
+        f"{needed(needs, sharing)}. "
         f"Nothing was fitted; {', or '.join([*instead, 'give more rows'])}."
     )
 

@@ -581,15 +581,28 @@ def _own_promises(findings: Findings) -> list[str]:
             if rare > worst.allowed:
                 beyond = "exceeded" if guarantee.sense == "<=" else "not reached"
                 word = f"{beyond}, by no more than chance allows"
-        bound, seen = f"{guarantee.bound:.2g}", f"{measured:.2g}"
-        if seen == bound:  # two digits do not tell them apart
-            seen = f"{measured:.3g}"
+        bound, seen = _told_apart(guarantee.bound, measured)
         sentences.append(
             f"{row.method} – {name}{scope} {side} {bound}{given}: {word}{room} ({seen})"
         )
     if not sentences:
         return []
     return [f"Promises these methods make by themselves: {'; '.join(sentences)}."]
+
+
+def _told_apart(bound: float, measured: float) -> tuple[str, str]:
+    """Two rates with two digits, or as many more as show which one is larger.
+
+    Examples
+    --------
+    >>> _told_apart(0.9, 0.81), _told_apart(0.91268, 0.91241), _told_apart(0.5, 0.5)
+    (('0.9', '0.81'), ('0.913', '0.912'), ('0.5', '0.5'))
+    """
+    for digits in range(2, DIGITS):
+        texts = f"{bound:.{digits}g}", f"{measured:.{digits}g}"
+        if texts[0] != texts[1]:
+            return texts
+    return f"{bound:.2g}", f"{measured:.2g}"
 
 
 def advice(findings: Findings) -> list[str]:
@@ -627,8 +640,21 @@ def _too_few(findings: Findings) -> list[str]:
         what = "for this promise"
         if _with_sets(findings) and least.label is not None:
             what = f"to rule out {shown(least.label)}"  # it is in every set
+        choice = row_that_chooses(findings)
+        alone = None if choice is None else choice.asked
+        has_enough = alone is not None and alone.needs is None
+        if has_enough:
+            what += (
+                f" by methods other than {choice.method}, which has enough and decides "
+                "nothing"
+            )
+        # What is picked from a table shares the level with all others of it.
+        is_shared = curve is not None and curve.kind != "coverage"
+        is_shared |= any(item.guarantee.confidence is not None for item in items)
+        n_methods = len(findings.rows) if choice is None or has_enough else 1
+        among = n_methods if is_shared else 1
         sentences.append(
-            f"Too few rows {what}: {needed(least)}. What could help: "
+            f"Too few rows {what}: {needed(least, among)}. What could help: "
             f"{', '.join(help_)}."
         )
     elif least is not None and rare:
@@ -740,8 +766,12 @@ def _sets_of_use(findings: Findings) -> float | None:
     )
 
 
-def needed(needs: Needs) -> str:
-    """How many rows a promise needs, here and for a model of all rows."""
+def needed(needs: Needs, among: int = 1) -> str:
+    """How many rows a promise needs, here and for a model of all rows.
+
+    `among` are the methods of the table that share the level with the one that needs
+    them.
+    """
     part = [name for name in (needs.label, needs.subgroup) if name is not None]
     whose = f" of {shown(' with '.join(part))}" if part else ""
     table = ""
@@ -754,7 +784,7 @@ def needed(needs: Needs) -> str:
         f"that needs {thousands(needs.rows)} {needs.unit}{whose} "
         f"({needs.held_out} {'held out' if is_held_out else 'to learn from'})"
         f"{table}; prudent fit, which trains on all of them, needs "
-        f"{thousands(needs.to_fit)}"
+        f"{thousands(needs.to_fit)}{f' with --among {among}' if among > 1 else ''}"
     )
 
 

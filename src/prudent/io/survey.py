@@ -255,7 +255,7 @@ def _concluded(
     pairs = zip(columns, kept, strict=True)
     numeric = {c.name: contents.inspected for c, contents in pairs if not c.is_text}
     X = np.column_stack([np.empty((len(cells[0].inspected), 0)), *numeric.values()])
-    notes += notes_on_features(X[~np.isnan(X).any(axis=1)], [*numeric], n_rows)
+    notes += notes_on_features(X, [*numeric], n_rows)
     counts = {"": n_rows} if words is None else words.counts
     spelled = sorted(word for word, count in counts.items() if count)
     sizes = np.array([counts[word] for word in spelled], dtype=np.intp)
@@ -403,10 +403,15 @@ def labels_from_words(distinct: Sequence[str], target: str) -> NDArray[Any]:
 
 
 def notes_on_features(X: FloatArray, names: Sequence[str], n_rows: int) -> list[str]:
-    """Name identifier-like and collinear columns of `X`, a sample of `n_rows` rows."""
+    """Name identifier-like and collinear columns of `X`, a sample of `n_rows` rows.
+
+    Rows with gaps (NaN) are left out.
+    """
     if X.shape[1] == 0:
         return []
+    n_sampled, X = len(X), X[~np.isnan(X).any(axis=1)]
     every = "every row" if len(X) == n_rows else f"all of {thousands(len(X))} rows"
+    every += " without gaps" if len(X) < n_sampled else ""
     notes = [
         f"column {shown(names[j])} has a different whole number in {every}: "
         f"an identifier? It is kept; use --drop {typed(names[j])} to leave it out"
