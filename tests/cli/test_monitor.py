@@ -376,6 +376,34 @@ def test_words_that_the_reference_happens_to_lack_are_no_drift(
     assert "most: town" in other.out
 
 
+def test_labels_that_the_model_has_not_learned_are_told(operator, prudent, tmp_path):
+    """They are in no set, and belong to no class that is promised about."""
+    X, y = draw(400, 0)
+    (tmp_path / "old.csv").write_text("a,b,y\n" + lines_of(X, y))
+    fit = ("fit", "old.csv", "--target", "y", "--method", "lda", "--quiet")
+    for promise, n_counted in (("coverage >= 80%", 200), ("missed bad <= 40%", None)):
+        asked = ("--promise", promise, "-o", "model.prudent")
+        assert prudent(*fit, *asked).code == 0
+        X, y = draw(200, 1)
+        strange = np.where(np.arange(200) < 50, "new", y.astype(str))
+        strange[0] = "old"
+        (tmp_path / "new.csv").write_text("a,b,y\n" + lines_of(X, strange))
+        outcome = operator.run("new.csv", "--json", "out.json")
+        assert (
+            "new.csv: 50 rows with a label that the model does not know ('old' and 1 "
+            "more): promises about one class leave them out, those about all rows "
+            "count them as wrong"
+        ) in outcome.err
+        (promise,) = json.loads((tmp_path / "out.json").read_text())["promises"]
+        if n_counted is None:
+            assert promise["n"] == (strange == "bad").sum()
+        else:
+            assert promise["n"] == n_counted
+            assert promise["violations"] >= 50
+        (tmp_path / "known.csv").write_text("a,b,y\n" + lines_of(X, y))
+        assert "does not know" not in operator.run("known.csv").err
+
+
 def test_codes_come_from_a_process_of_its_own(operator):
     operator.table("old.csv", 500, seed=0)
     operator.table("good.csv", seed=2)

@@ -28,7 +28,7 @@ from prudent.cli.output import (
 )
 from prudent.cli.rules import LoadedRule, load
 from prudent.core.strict_json import parsed
-from prudent.io.errors import counted, thousands
+from prudent.io.errors import counted, shown, thousands
 from prudent.io.replacing import replacing
 
 if TYPE_CHECKING:
@@ -340,6 +340,7 @@ def _count(
     look = drift and (earlier is None or not watching.updates[earlier]["drift"])
     X = loaded.rows(rows.frame)
     _note_unseen_subgroups(loaded, rows.name, X)
+    _note_unknown_labels(loaded, rows)
     start = watching.n_rows if earlier is None else watching.n_rows_before(earlier)
     if look:
         watching.see(X, rows.codes, start, rows.groups)
@@ -378,6 +379,22 @@ def _note_unseen_subgroups(loaded: LoadedModel | LoadedRule, name: str, X: Any) 
         text = (
             f"{name}: {counted(int(none.sum()), 'row')} of subgroups that the fit has "
             "not seen, which no promise is about"
+        )
+        note(text, always=True)
+
+
+def _note_unknown_labels(loaded: LoadedModel | LoadedRule, rows: Rows) -> None:
+    """Say how many rows have labels that a classifier has not learned."""
+    known = {str(label) for label in getattr(loaded.estimator, "classes_", ())}
+    labels = [label for label in rows.truth if label is not None]
+    unknown = [label for label in labels if label not in known]
+    if known and unknown:
+        more = len({*unknown}) - 1
+        examples = f"{shown(unknown[0])}{f' and {more} more' if more else ''}"
+        text = (
+            f"{rows.name}: {counted(len(unknown), 'row')} with a label that the model "
+            f"does not know ({examples}): promises about one class leave them out, "
+            "those about all rows count them as wrong"
         )
         note(text, always=True)
 
