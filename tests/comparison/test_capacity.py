@@ -71,6 +71,10 @@ def test_the_explorer_says_that_rows_count_only_with_the_share():
     page = comparison._repr_html_()
     assert "Rows count only where the share asked for is proved, too." in page
     section = page[page.index('id="frontier-title"') :]
+    # What answers rows and does not prove the share hands not all of them over.
+    heads = section.partition("<tbody>")[0]
+    assert '<th scope="col">handed over</th>' not in heads
+    assert '<th scope="col">handed over, or share not proved</th>' in heads
     table = section.partition("<tbody>")[2].partition("</tbody>")[0]
     lines = re.findall(r"<tr.*?</tr>", table, re.S)
     assert len(lines) == len(comparison.rows)

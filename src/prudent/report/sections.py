@@ -205,11 +205,14 @@ def _frontier(findings: Findings) -> Section:
     with_share = curve.least > 0 or any(
         row.asked is not None and not row.asked.has_share for row in findings.ran
     )
-    proved = (
-        " Rows count only where the share asked for is proved, too."
-        if with_share
-        else ""
-    )
+    proved = ""
+    if with_share:
+        proved = " Rows count only where the share asked for is proved, too."
+        named = (
+            f"{named[0]}, share proved",
+            f"{named[1]}, or share not proved",
+            named[2],
+        )
     caption = f"Of the rows of each class: {named[0]}"
     if style(findings) == "others":
         caption = "Of the rows of each class: answered rightly"
