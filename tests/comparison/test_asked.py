@@ -242,6 +242,27 @@ def test_less_is_decided_the_more_is_promised(compared, promise):
     assert (steps >= 0).all()
 
 
+@pytest.mark.parametrize(("n_rows", "is_made"), [(220, True), (150, False)])
+def test_what_only_folds_have_too_few_rows_for_is_made_without_them(n_rows, is_made):
+    """A fit trains on all rows, of which each fold of the table lacks a fifth."""
+    X = np.arange(n_rows)[:, None] % 2 + np.linspace(0, 0.1, n_rows)[:, None]
+    y = np.arange(n_rows) % 2
+    with pytest.raises(InfeasibleError) as caught:
+        prudent.compare(
+            X, y, promise="error <= 5%", methods=(), baselines=("logistic", "lda")
+        )
+    text = str(caught.value)
+    where = "the folds of this table" if is_made else "this table"
+    assert f"no method can promise 'error <= 5%' on {where}: that needs" in text
+    command = "prudent fit --method best --promise 'error <= 5%'"
+    assert (command in text) == is_made
+    if is_made:
+        best = prudent.BestClassifier(
+            ["logistic", "lda"], promise="error <= 5%", random_state=0
+        )
+        assert best.fit(X, y).guarantees_[0].bound == 0.05
+
+
 def test_what_no_row_can_carry_is_said_before_anything_is_fitted(monkeypatch):
     def fit(*_):
         raise AssertionError("nothing should be fitted")

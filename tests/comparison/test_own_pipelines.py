@@ -389,4 +389,24 @@ def test_words_and_gaps_are_said_to_need_the_command_line():
     assert found.settings.call is None
     used = words.recommended(found).method
     text = " ".join(str(found).split())
-    assert f"To use it: prudent fit ... --method {used} --among 2." in text
+    assert f"To use {used}: prudent fit ... --method {used} --among 2." in text
+    assert "--average" not in text
+    sets = prudent.compare(
+        X, Y, methods=["lda"], baselines=[], promise="coverage >= 80%"
+    )
+    text = " ".join(str(sets).split())
+    assert "To use lda: prudent fit ... --method lda --average." in text
+    far = prudent.compare(
+        *(X, Y),
+        methods=["lda"],
+        baselines=["logistic"],
+        best=False,
+        promise="error <= 5%",
+    )
+    assert words.recommended(far) is None
+    nearest = words.reachable(far)
+    text = " ".join(str(far).split())
+    assert (
+        f"To try it: prudent fit ... --method {nearest.method} --promise "
+        f"'{nearest.promise}'."
+    ) in text

@@ -755,8 +755,16 @@ def refuse_hopeless(
         instead.append(f"compare {sparing[0]}, which holds no rows out")
     needs = needs_of(lacks, task, holds_out=holds_out)
     sharing = 1 if task.wish.confidence is None else task.n_methods
+    where = "this table"
+    if needs.there is not None and needs.there >= needs.to_fit:
+        where = "the folds of this table"
+        instead.insert(
+            0,
+            "make it without a comparison (prudent fit --method best --promise "
+            f"{task.wish.text!r}), which certify then holds to account",
+        )
     raise InfeasibleError(
-        f"no method can promise {task.wish.text!r} on this table: "
+        f"no method can promise {task.wish.text!r} on {where}: "
         f"{needed(needs, sharing)}. "
         f"Nothing was fitted; {', or '.join([*instead, 'give more rows'])}."
     )

@@ -170,6 +170,7 @@ class Needs:
     label: str | None  # of this class; None: of any
     held_out: int  # in each training part, or there at all where none are held out
     to_fit: int  # rows that one fit on the whole table needs
+    there: int | None = None  # of these in the table, where rows are counted
     of_table: int | None = None  # rows of all classes, at the shares of this table
     unit: str = "rows"  # what is counted: groups, where rows belong together
     subgroup: str | None = None  # of this part of the population; None: of any

@@ -430,7 +430,8 @@ def needs_of(lacking: set[int], task: Task, *, holds_out: bool) -> Needs:
         if table.groups is not None and few and subgroup is None:
             share = _share_of_groups(table.groups, table.codes == rarest)
         needs = replace(needs, of_table=math.ceil(needs.rows / share))
-    return replace(needs, unit=unit, subgroup=subgroup)
+    there = n_rows if table.groups is None else None
+    return replace(needs, there=there, unit=unit, subgroup=subgroup)
 
 
 def _share_of_groups(groups: NDArray[Any], inside: BoolArray) -> float:

@@ -180,7 +180,10 @@ def _most_useful(findings: Findings) -> str:
     elif used in (first, *same) and others:
         sentences.append(f"No paired test tells {_listed(others)} from it.")
     if share_helped(asked) < ENOUGH and not narrows(asked):
-        sentences.append(_instead(findings, "More is answered under another promise"))
+        nearest = reachable(findings)
+        if nearest is not None and nearest.decided > share_helped(asked):
+            more = "More is answered under another promise"
+            sentences.append(_instead(findings, more))
     return " ".join(filter(None, sentences))
 
 
@@ -687,7 +690,8 @@ def _before_a_choice(findings: Findings) -> list[str]:
                     f"Sets of labels can be had: ask for 'coverage >= {rate}'."
                 )
     elif items and choice is not None:
-        typed = _to_type(findings, choice)
+        is_used = recommended(findings) is choice
+        typed = _to_type(findings, choice) if is_used else ""
         sentences.append(
             f"{choice.method} chooses inside its training part: its promise needs no "
             f"fresh rows.{typed}"
@@ -704,9 +708,29 @@ def _before_a_choice(findings: Findings) -> list[str]:
             "(prudent certify)."
         )
     used = recommended(findings)
-    if items and choice is None and used is not None:
+    if items and used is not None and used is not choice:
         sentences.append(_to_type(findings, used).strip())
+    if used is None and findings.settings.promise != "none":
+        sentences.append(_to_try(findings))
     return sentences
+
+
+def _to_try(findings: Findings) -> str:
+    """What makes a model that can be had instead, where nothing else is known."""
+    settings = findings.settings
+    had = to_be_had(findings, settings.promise)
+    if had is None or settings.next_command is not None or settings.call is not None:
+        return ""
+    if settings.own:
+        return _prepared_by_oneself(findings)
+    row, promise = had
+    items = [] if row.asked is None else row.asked.items
+    averaged = findings.frontier is not None and findings.frontier.kind == "coverage"
+    averaged &= all(item.guarantee.confidence is None for item in items)
+    return (
+        f"To try it: prudent fit ... --method {row.method} --promise '{promise}'"
+        f"{' --average' if averaged else ''}."
+    )
 
 
 def _to_type(findings: Findings, used: MethodRow) -> str:
@@ -719,17 +743,25 @@ def _to_type(findings: Findings, used: MethodRow) -> str:
     if settings.next_command is not None or is_known:
         return ""
     if not settings.own:
-        typed = f"prudent fit ... --method {used.method}"
+        what = "it" if used.chooses else used.method
+        typed = f"To use {what}: prudent fit ... --method {used.method}"
         items = [] if used.asked is None else used.asked.items
         is_certain = any(item.guarantee.confidence is not None for item in items)
         if is_certain and not used.chooses and len(findings.rows) > 1:
             typed += f" --among {len(findings.rows)}"
-        return f" To use it: {typed}."
+        elif items and not is_certain and not used.chooses:
+            typed += " --average"
+        return f" {typed}."
+    return f" {_prepared_by_oneself(findings)}".rstrip()
+
+
+def _prepared_by_oneself(findings: Findings) -> str:
+    """What gives a call for estimators whose rows the comparison has prepared."""
     if findings.data.subgroup_counts:  # that new rows may not tell
         return ""
     return (
-        " For a call that makes a model of it, compare pipelines that prepare words "
-        "and gaps themselves (scikit-learn's ColumnTransformer)."
+        "For a call that makes a model of it, compare pipelines that prepare words and "
+        "gaps themselves (scikit-learn's ColumnTransformer)."
     )
 
 
@@ -940,7 +972,8 @@ def to_be_had(findings: Findings, promise: str) -> tuple[MethodRow, str] | None:
         method = smallest[0]
     else:
         return None if used is None else (used, promise)
-    return next(row for row in findings.rows if row.method == method), promise
+    row = next((row for row in findings.rows if row.method == method), None)
+    return None if row is None else (row, promise)
 
 
 class Reachable(NamedTuple):
