@@ -267,8 +267,9 @@ def _nearest(last: Any, wish: Wish, training: TrainingData) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that this one answers nothing, either
             promises = last.with_error_rate(level).guarantees_
-        if promises:
-            evidence = promises[0].evidence
+        about_all = [promise for promise in promises if promise.subgroup is None]
+        if about_all:
+            evidence = about_all[0].evidence
             share = evidence["answered"] / evidence["calibration rows"]
             return (
                 f"By the same rows held out, {wish.at(level)!r} would answer "
@@ -279,7 +280,7 @@ def _nearest(last: Any, wish: Wish, training: TrainingData) -> str:
 
 
 def _say_empty(fitted: Any, training: TrainingData) -> None:
-    """Say that a promise of coverage is kept by naming every class, if it is."""
+    """Say so where a promise of coverage is kept by naming every class."""
     from prudent.estimator_tools import predict_set
 
     rows = training.frame.slice(0, MOST_LOOKED_AT)

@@ -644,18 +644,18 @@ def _too_few(findings: Findings) -> list[str]:
         if _with_sets(findings) and least.label is not None:
             what = f"to rule out {shown(least.label)}"  # it is in every set
         choice = row_that_chooses(findings)
-        alone = None if choice is None else choice.asked
-        has_enough = alone is not None and alone.needs is None
-        if has_enough:
-            what += (
-                f" by methods other than {choice.method}, which has enough and decides "
-                "nothing"
-            )
         # What is picked from a table shares the level with all others of it.
         is_shared = curve is not None and curve.kind != "coverage"
         is_shared |= any(item.guarantee.confidence is not None for item in items)
-        n_methods = len(findings.rows) if choice is None or has_enough else 1
-        among = n_methods if is_shared else 1
+        among = len(findings.rows) if is_shared else 1
+        if choice is not None and choice.asked is not None:
+            if choice.asked.needs is not None:
+                among = 1
+            else:
+                what += (
+                    f" by methods other than {choice.method}, which has enough and "
+                    "decides nothing"
+                )
         sentences.append(
             f"Too few rows {what}: {needed(least, among)}. What could help: "
             f"{', '.join(help_)}."
