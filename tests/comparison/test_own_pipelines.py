@@ -349,7 +349,11 @@ def test_no_call_is_named_that_would_do_something_else():
                 "promise": "error <= 10%",
             },
             "BestClassifier(['sklearn.naive_bayes.GaussianNB'], "
-            "promise='error <= 10%', confidence=0.95, ",
+            "promise='error <= 10%', confidence=0.95, cv=2, ",
+        ),
+        (
+            {"methods": ["best"], "baselines": [], "promise": "error <= 10%", "cv": 2},
+            "BestClassifier(promise='error <= 10%', confidence=None, random_state=0)",
         ),
         (
             {"methods": ["conformal"], "baselines": []},
@@ -363,7 +367,8 @@ def test_no_call_is_named_that_would_do_something_else():
 )
 def test_python_is_told_the_call_that_makes_a_method_of_prudent(arguments, start):
     X, y = load_breast_cancer(return_X_y=True)
-    found = prudent.compare(X, y, best=False, **arguments)
+    is_choice = "best" in arguments["methods"]
+    found = prudent.compare(X, y, best=None if is_choice else False, **arguments)
     call = found.settings.call
     assert call.startswith(f"prudent.{start}")
     assert f"in Python:  {call}" in str(found)

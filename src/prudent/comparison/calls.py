@@ -13,7 +13,7 @@ import numpy as np
 
 from prudent.comparison.result import Comparison
 from prudent.core.types import IntArray
-from prudent.evaluation.methods import FOLDS_OF_CHOICE, Method, competing, is_usual
+from prudent.evaluation.methods import Method, competing, is_usual
 from prudent.evaluation.promising import affordable, is_full_conformal, promising
 from prudent.evaluation.words import enough, to_be_had
 from prudent.rules.wish import parse_promise
@@ -69,8 +69,12 @@ def call_to_use(
     behind = [name for name in ("groups", "time") if arguments[name] is not None]
     fit = f".fit({', '.join(['X', 'y', *(f'{name}={name}' for name in behind)])})"
     if used.chooses:
+        (choice,) = (method for method in methods if method.chooses)
+        # The row that a comparison adds has candidates and folds of its own.
+        settings = {} if choice.parameters is None else {"cv": choice.parameters["cv"]}
         listed = None if is_usual(others) else taken
-        made = _choice_among(listed, promise, arguments["confidence"], arguments)
+        confidence = arguments["confidence"]
+        made = _choice_among(listed, promise, confidence, arguments, **settings)
     else:
         (method,) = taken
         n_methods = len(others)
@@ -84,10 +88,11 @@ def _choice_among(
     promise: Any,
     confidence: float | None,
     arguments: Mapping[str, Any],
+    **given: int,
 ) -> str:
     """The classifier that chooses among these methods, or one, under the promise.
 
-    None are the usual candidates, which it knows.
+    None are the usual candidates, which it knows; `given` are other settings.
     """
     listed = [
         f"({method.name!r}, {_variable(method)})"
@@ -98,7 +103,7 @@ def _choice_among(
     settings = {"promise": promise, "confidence": confidence}
     if arguments["subgroups"] is not None:
         settings["subgroups"] = arguments["subgroups"]
-    settings |= {"cv": FOLDS_OF_CHOICE, "random_state": arguments["random_state"]}
+    settings |= {**given, "random_state": arguments["random_state"]}
     texts = [f"[{', '.join(listed)}]"] if listed else []
     texts += [_setting(*pair) for pair in settings.items()]
     return f"BestClassifier({', '.join(texts)})"
@@ -143,7 +148,8 @@ def _for_one(
     confidence = wish.confidence
     if confidence is not None:
         confidence = enough(1 - (1 - confidence) / n_methods)
-    return _choice_among([method], promise, confidence, arguments)
+    # Of one there is nothing to choose: few folds do.
+    return _choice_among([method], promise, confidence, arguments, cv=2)
 
 
 def _spelled(model: Any, *around: str) -> str:
