@@ -675,8 +675,8 @@ def _before_a_choice(findings: Findings) -> list[str]:
     items = [item for each in asked for item in each.items]
     averaged = any(item.guarantee.average_over is not None for item in items)
     sentences = []
-    choice = row_that_chooses(findings)
-    if findings.settings.promise != "none" and recommended(findings) is None:
+    choice, used = row_that_chooses(findings), recommended(findings)
+    if findings.settings.promise != "none" and used is None:
         if reachable(findings) is not None:
             sentences.append(
                 "A promise taken from this table after a look is certified by fresh "
@@ -690,8 +690,7 @@ def _before_a_choice(findings: Findings) -> list[str]:
                     f"Sets of labels can be had: ask for 'coverage >= {rate}'."
                 )
     elif items and choice is not None:
-        is_used = recommended(findings) is choice
-        typed = _to_type(findings, choice) if is_used else ""
+        typed = _to_type(findings, choice) if used is choice else ""
         sentences.append(
             f"{choice.method} chooses inside its training part: its promise needs no "
             f"fresh rows.{typed}"
@@ -707,7 +706,6 @@ def _before_a_choice(findings: Findings) -> list[str]:
             "A method chosen by looking at this table is certified by fresh rows "
             "(prudent certify)."
         )
-    used = recommended(findings)
     if items and used is not None and used is not choice:
         sentences.append(_to_type(findings, used).strip())
     if used is None and findings.settings.promise != "none":
@@ -739,8 +737,8 @@ def _to_type(findings: Findings, used: MethodRow) -> str:
     Of a row that chooses a call is a few words more, and its command is as short.
     """
     settings = findings.settings
-    is_known = settings.call is not None and (settings.own or not used.chooses)
-    if settings.next_command is not None or is_known:
+    is_called = settings.call is not None and not used.chooses
+    if settings.next_command is not None or is_called:
         return ""
     if not settings.own:
         what = "it" if used.chooses else used.method
